@@ -12,6 +12,7 @@
 #include "weir/core/import/edges.h"
 #include "weir/core/io/graph_io.h"
 #include "weir/proto/graph.pb.h"
+#include "weir/session/model/scoped_names.h"
 
 // TensorFlow's executor runs a conditional by dead values: a Switch sends its value to one of its
 // outputs and a dead value to the other, a node with a dead input is dead, and a Merge takes the
@@ -201,8 +202,9 @@ class Conditionals {
   }
 
   std::string NewName(const std::string& wanted) {
-    std::string name = wanted;
-    for (int i = 1; !names_.insert(name).second; ++i) name = absl::StrCat(wanted, "_", i);
+    std::string name = UnusedName(
+        wanted, [this](const std::string& candidate) { return names_.contains(candidate); });
+    names_.insert(name);
     return name;
   }
 

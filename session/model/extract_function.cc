@@ -99,13 +99,10 @@ class FunctionExtractor {
 
   // Returns a name that no node of the graph or of the body has.
   std::string NewName(absl::string_view wanted) {
-    const std::string base = AsNodeName(wanted);
-    std::string name = base;
-    const auto is_taken = [&] {
-      const Node* const node = graph_.FindNode(name);
-      return (node != nullptr && needed_.contains(node)) || names_.contains(name);
-    };
-    for (int i = 1; is_taken(); ++i) name = absl::StrCat(base, "_", i);
+    std::string name = UnusedName(AsNodeName(wanted), [this](const std::string& candidate) {
+      const Node* const node = graph_.FindNode(candidate);
+      return (node != nullptr && needed_.contains(node)) || names_.contains(candidate);
+    });
     names_.insert(name);
     return name;
   }
@@ -155,7 +152,7 @@ class FunctionExtractor {
   }
 
   absl::Status AddNode(const Node& node) {
-    if (node.op_name() == "Placeholder" || node.op_name() == "PlaceholderV2") {
+    if (node.op().traits().placeholder) {
       return InvalidArgument("the function '", part_.name, "' depends on ", node.Label(),
                              ", which is not one of its inputs");
     }

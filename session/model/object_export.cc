@@ -46,7 +46,6 @@ namespace weir {
 namespace {
 
 constexpr char kMainOp[] = "saved_model_main_op";
-constexpr char kInitSignature[] = "__saved_model_init_op";
 
 // Returns whether Python code can use the text as the name of an argument or an attribute.
 bool IsPythonName(absl::string_view text) {

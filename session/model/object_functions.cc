@@ -13,6 +13,7 @@
 #include "weir/ops/lib/array.h"
 #include "weir/ops/lib/collections.h"
 #include "weir/session/model/ancestors.h"
+#include "weir/session/model/saved_model.h"
 
 namespace weir {
 namespace {
@@ -165,7 +166,7 @@ absl::StatusOr<ObjectFunctions> ExtractObjectFunctions(
     const std::map<std::string, Signature>& signatures, const Operation& init, Graph& out) {
   FunctionMaker maker(graph, objects, out);
   for (const auto& [key, signature] : signatures) {
-    if (!absl::StartsWith(key, "__")) WEIR_RETURN_IF_ERROR(maker.AddSignature(key, signature));
+    if (!IsLoaderSignature(key)) WEIR_RETURN_IF_ERROR(maker.AddSignature(key, signature));
   }
   WEIR_RETURN_IF_ERROR(maker.AddTables(init));
   return maker.Take();

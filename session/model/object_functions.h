@@ -34,8 +34,8 @@ struct ObjectFunctions {
 
 // Makes the signatures of a graph functions, and what creates and initializes the tables that they
 // use: the nodes that `init` needs, or the graph's table initializers if it is invalid. The
-// functions are added to the library of `out`. Signatures whose names begin with "__" are
-// instructions for a loader, and have no function.
+// functions are added to the library of `out`. Signatures for a loader
+// (IsLoaderSignature) have no function.
 //   INVALID_ARGUMENT  a signature has no output, or one that is an operation
 //   UNIMPLEMENTED     a table's contents would be lost: those of a mutable one are not written
 // and the errors of ExtractFunction.

@@ -88,12 +88,15 @@ std::vector<Value> InputsOf(const proto::FunctionDef& function, int count) {
     Value& input = inputs.emplace_back();
     input = {.name = argument.name(), .dtype = static_cast<DataType>(argument.type())};
     const auto attrs = function.arg_attr().find(i);
-    if (attrs == function.arg_attr().end()) continue;
-    const auto& attr = attrs->second.attr();
+    const google::protobuf::Map<std::string, proto::AttrValue> none;
+    const auto& attr = attrs == function.arg_attr().end() ? none : attrs->second.attr();
     // The parts of one argument of Python may have its name.
     if (const auto name = attr.find("_user_specified_name");
-        name != attr.end() && names.insert(name->second.s()).second)
+        name != attr.end() && !names.contains(name->second.s()))
       input.name = name->second.s();
+    input.name =
+        UnusedName(input.name, [&](const std::string& taken) { return names.contains(taken); });
+    names.insert(input.name);
     if (const auto shapes = attr.find("_output_shapes");
         shapes != attr.end() && shapes->second.list().shape_size() == 1)
       input.shape = ShapeOrUnknown(shapes->second.list().shape(0));
@@ -146,8 +149,8 @@ size_t BytesOf(const std::vector<Value>& values) {
 
 class FunctionLister {
  public:
-  explicit FunctionLister(const proto::MetaGraphDef& def)
-      : objects_(def.object_graph_def()), tensors_(ObjectTensors(def)) {
+  FunctionLister(const proto::MetaGraphDef& def, const std::vector<std::string>& tensors)
+      : objects_(def.object_graph_def()), tensors_(tensors) {
     for (const proto::FunctionDef& function : def.graph_def().library().function())
       library_[function.signature().name()] = &function;
   }
@@ -215,7 +218,7 @@ class FunctionLister {
   }
 
   const proto::SavedObjectGraph& objects_;
-  const std::vector<std::string> tensors_;
+  const std::vector<std::string>& tensors_;
   std::map<std::string, const proto::FunctionDef*, std::less<>> library_;
   std::vector<SavedFunction> functions_;
   int64_t left_ = kMaxListBytes;  // -1 once the list is full
@@ -267,7 +270,12 @@ std::string NodeName(const SavedFunction& function, absl::string_view argument) 
 }  // namespace
 
 std::vector<SavedFunction> SavedFunctionsOf(const proto::MetaGraphDef& def) {
-  return FunctionLister(def).List();
+  return SavedFunctionsOf(def, ObjectTensors(def));
+}
+
+std::vector<SavedFunction> SavedFunctionsOf(const proto::MetaGraphDef& def,
+                                            const std::vector<std::string>& tensors) {
+  return FunctionLister(def, tensors).List();
 }
 
 absl::StatusOr<Signature> CallSavedFunction(Graph& graph, const SavedFunction& function) {

@@ -34,7 +34,10 @@ struct SavedFunction {
 // Lists the functions, each by its shortest name, in the order of the objects: those of the model
 // itself first. Signatures are not among them. Empty for a model of TensorFlow 1. That of a
 // malformed model ends before it has more than 256 MiB.
+// The second form takes the ObjectTensors of the model, for callers that have them.
 std::vector<SavedFunction> SavedFunctionsOf(const proto::MetaGraphDef& def);
+std::vector<SavedFunction> SavedFunctionsOf(const proto::MetaGraphDef& def,
+                                            const std::vector<std::string>& tensors);
 
 // Adds a placeholder for each argument and a call of the function to the graph that holds the
 // model. The signature names them: run it like one of the model's own. While a session uses the

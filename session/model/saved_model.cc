@@ -30,7 +30,6 @@ constexpr char kBinaryFile[] = "saved_model.pb";
 constexpr char kTextFile[] = "saved_model.pbtxt";
 constexpr char kVariables[] = "variables/variables";
 constexpr char kAssets[] = "assets";
-constexpr char kInitOp[] = "__saved_model_init_op";
 constexpr char kMainOp[] = "saved_model_main_op";
 
 absl::Status ReadFileOf(const std::string& directory, proto::SavedModel* model) {
@@ -54,7 +53,7 @@ std::vector<std::string> TagsOf(const proto::MetaGraphDef& def) {
 
 // The op that initializes tables and similar resources, if a model with these signatures has one.
 Operation InitOp(const Graph& graph, const std::map<std::string, Signature>& signatures) {
-  const auto signature = signatures.find(kInitOp);
+  const auto signature = signatures.find(kInitSignature);
   if (signature != signatures.end() && !signature->second.outputs.empty()) {
     const absl::StatusOr<Output> output =
         graph.FindOutput(signature->second.outputs.begin()->second);
@@ -240,7 +239,8 @@ absl::Status ExportWholeGraph(Session& session, Graph& graph,
                         .tags = options.tags,
                         .assets = assets,
                         .clear_devices = options.clear_devices};
-  if (options.init_op.valid()) meta.signatures[kInitOp].outputs[kInitOp] = options.init_op.name();
+  if (options.init_op.valid())
+    meta.signatures[kInitSignature].outputs[kInitSignature] = options.init_op.name();
   ExportMetaGraph(graph, meta, def);
   MakeAssetsConstants(def);
   if (options.init_op.valid()) {  // as a signature since TensorFlow 1.13; earlier in a collection
@@ -357,8 +357,9 @@ absl::StatusOr<LoadedModel> LoadSavedModel(const std::string& path,
   LoadedModel model;
   model.graph = std::make_unique<Graph>();
   WEIR_ASSIGN_OR_RETURN(model.meta, ImportMetaGraph(*model.graph, def, {.unknown = unknown}));
-  model.functions = SavedFunctionsOf(def);
-  model.trainable = TrainableObjects(def);
+  const std::vector<std::string> tensors = ObjectTensors(def);
+  model.functions = SavedFunctionsOf(def, tensors);
+  model.trainable = TrainableObjects(def, tensors);
   WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(*model.graph, std::move(options)));
   model.session = std::make_unique<Session>(std::move(session));
   const std::string variables = JoinPath(directory, kVariables);
@@ -379,6 +380,8 @@ absl::StatusOr<LoadedModel> LoadSavedModel(const std::map<std::string, absl::str
   model.files = std::move(folder);
   return model;
 }
+
+bool IsLoaderSignature(absl::string_view name) { return absl::StartsWith(name, "__saved_model_"); }
 
 std::map<std::string, std::string> AssetFiles(const std::string& directory, const MetaGraph& meta) {
   std::map<std::string, std::string> files = meta.assets;

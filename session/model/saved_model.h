@@ -65,6 +65,11 @@ absl::Status ReadSavedModel(const std::string& path, const std::vector<std::stri
 absl::Status ChooseMetaGraph(proto::SavedModel& model, std::vector<std::string> tags,
                              const std::string& source, proto::MetaGraphDef* meta);
 
+// The signature whose output is the op that runs when the model is loaded, under the same name.
+inline constexpr char kInitSignature[] = "__saved_model_init_op";
+// True for a signature that is an instruction for a loader, and is not called.
+bool IsLoaderSignature(absl::string_view name);
+
 // Returns the asset files of such a directory that tensors name while the init op runs, by tensor.
 std::map<std::string, std::string> AssetFiles(const std::string& directory, const MetaGraph& meta);
 // Returns the paths of these files as feeds of the graph that holds the model, for ops that

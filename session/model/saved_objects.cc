@@ -200,8 +200,8 @@ std::vector<std::string> ObjectTensors(const proto::MetaGraphDef& def) {
   return TensorFinder(def).Find();
 }
 
-std::vector<std::string> TrainableObjects(const proto::MetaGraphDef& def) {
-  const std::vector<std::string> tensors = ObjectTensors(def);
+std::vector<std::string> TrainableObjects(const proto::MetaGraphDef& def,
+                                          const std::vector<std::string>& tensors) {
   std::vector<std::string> names;
   for (int i = 0; i < def.object_graph_def().nodes_size(); ++i) {
     const proto::SavedObject& object = def.object_graph_def().nodes(i);

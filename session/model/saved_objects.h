@@ -18,7 +18,8 @@ namespace weir {
 std::vector<std::string> ObjectTensors(const proto::MetaGraphDef& def);
 
 // Returns the nodes of the graph that are variables to train.
-std::vector<std::string> TrainableObjects(const proto::MetaGraphDef& def);
+std::vector<std::string> TrainableObjects(const proto::MetaGraphDef& def,
+                                          const std::vector<std::string>& tensors);
 
 }  // namespace weir
 

@@ -160,4 +160,11 @@ std::string ContextName(absl::string_view collection, const std::string& bytes) 
                                                  : Named<proto::WhileContextDef>(bytes);
 }
 
+std::string UnusedName(const std::string& base,
+                       absl::FunctionRef<bool(const std::string&)> is_taken) {
+  std::string name = base;
+  for (int i = 1; is_taken(name); ++i) name = absl::StrCat(base, "_", i);
+  return name;
+}
+
 }  // namespace weir

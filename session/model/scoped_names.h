@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 
 namespace weir::proto {
@@ -31,6 +32,10 @@ std::string AddScope(absl::string_view name, absl::string_view prefix);
 // Returns the text as the name of a node: other signs than letters, digits, "_", ".", "/" and "-"
 // become "_".
 std::string AsNodeName(absl::string_view text);
+
+// Returns `base`, or "base_1", "base_2", ..., whichever is not taken.
+std::string UnusedName(const std::string& base,
+                       absl::FunctionRef<bool(const std::string&)> is_taken);
 
 // Strips the scope from all names of a node. Inputs from outside get kUnboundPrefix, and `unbound`
 // is called with their new names; colocations with nodes outside are removed.

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "weir/core/import/edges.h"
@@ -13,7 +14,9 @@
 #include "weir/ops/lib/collections.h"
 #include "weir/proto/meta_graph.pb.h"
 #include "weir/proto/variable.pb.h"
+#include "weir/session/model/constant_node.h"
 #include "weir/session/model/meta_graph.h"
+#include "weir/session/model/scoped_names.h"
 
 // The new graph is the message of the old one. A constant "w" becomes four nodes, as a program that
 // creates a variable adds them: the handle "w", the initial value, the assignment that initializes
@@ -72,8 +75,13 @@ const Node* ConstantBehind(Output value) {
     const Node* const node = value.node;
     if (node->op_name() == "Const")
       return IsFloating(node->output_type(0)) && node->control_inputs().empty() ? node : nullptr;
-    if (node->num_inputs() == 0 ||
-        (!node->op().traits().forwards() && node->op_name() != "Transpose"))
+    const OpTraits& traits = node->op().traits();
+    // What differs from branch to branch, from iteration to iteration, or from step to step.
+    if (traits.control_flow == ControlFlow::kMerge || traits.placeholder ||
+        node->op_name() == "PlaceholderWithDefault") {
+      return nullptr;
+    }
+    if (node->num_inputs() == 0 || (!traits.forwards() && node->op_name() != "Transpose"))
       return nullptr;
     value = node->input(0);
   }
@@ -127,31 +135,42 @@ absl::StatusOr<std::vector<const Node*>> Choose(const Graph& graph,
         "another layer: name those that become variables by patterns");
   }
   std::vector<const Node*> chosen;
-  absl::flat_hash_set<absl::string_view> unmatched(patterns.begin(), patterns.end());
+  std::vector<bool> is_matched(patterns.size(), false);
   for (const std::unique_ptr<Node>& node : graph.nodes()) {
     if (node->op_name() != "Const" || ConstantBehind(node->output()) == nullptr) continue;
     bool matches = false;
-    for (const std::string& pattern : patterns) {
-      if (fnmatch(pattern.c_str(), node->name().c_str(), 0) != 0) continue;
-      matches = true;
-      unmatched.erase(pattern);
+    for (size_t i = 0; i < patterns.size(); ++i) {
+      if (fnmatch(patterns[i].c_str(), node->name().c_str(), 0) != 0) continue;
+      matches = is_matched[i] = true;
     }
     if (matches) chosen.push_back(node.get());
   }
-  if (unmatched.empty()) return chosen;
-  return NotFound("no floating-point constant has a name like '", *unmatched.begin(), "'");
+  const auto missing = absl::c_find(is_matched, false);
+  if (missing == is_matched.end()) return chosen;
+  return NotFound("no floating-point constant has a name like '",
+                  patterns[missing - is_matched.begin()], "'");
 }
 
 class Unfreezer {
  public:
-  Unfreezer(const Graph& graph, const std::vector<const Node*>& constants) : graph_(graph) {
+  Unfreezer(const Graph& graph, const std::vector<const Node*>& constants,
+            const UnfreezeOptions& options)
+      : graph_(graph), options_(options) {
     ExportMetaGraph(graph, {}, &def_);
     for (const Node* constant : constants) constants_[constant->name()] = constant;
   }
 
   absl::StatusOr<std::unique_ptr<Graph>> Unfreeze() {
+    std::map<std::string, const Tensor*> values;
+    for (const auto& [output, value] : options_.values) values[output.node->name()] = &value;
     const int count = def_.graph_def().node_size();
-    for (int i = 0; i < count; ++i) Rewrite(def_.mutable_graph_def()->mutable_node(i));
+    for (int i = 0; i < count; ++i) {
+      proto::NodeDef* const node = def_.mutable_graph_def()->mutable_node(i);
+      const auto value = values.find(node->name());
+      if (value != values.end()) ReplaceByConst(*value->second, node);
+      Rewrite(node);
+    }
+    RewriteNames();
     auto graph = std::make_unique<Graph>(graph_.ops());
     WEIR_RETURN_IF_ERROR(ImportMetaGraph(*graph, def_).status());
     return graph;
@@ -172,6 +191,25 @@ class Unfreezer {
       } else {
         input = ReadName(constant->first);
       }
+    }
+  }
+
+  // Collections and signatures name tensors: those of constants are now handles.
+  void RewriteNames() {
+    const auto rename = [this](std::string* tensor) {
+      const InputName name = ParseInputName(*tensor);
+      const auto constant = name.control ? constants_.end() : constants_.find(name.node);
+      if (constant != constants_.end() && tensor->size() > name.node.size())
+        *tensor = absl::StrCat(ReadName(constant->first), ":0");
+    };
+    for (auto& [key, collection] : *def_.mutable_collection_def()) {
+      if (!collection.has_node_list()) continue;
+      for (std::string& tensor : *collection.mutable_node_list()->mutable_value()) rename(&tensor);
+    }
+    if (options_.signatures == nullptr) return;
+    for (auto& [key, signature] : *options_.signatures) {
+      for (auto& [name, tensor] : signature.inputs) rename(&tensor);
+      for (auto& [name, tensor] : signature.outputs) rename(&tensor);
     }
   }
 
@@ -219,13 +257,15 @@ class Unfreezer {
   }
 
   std::string NewName(const std::string& base) {
-    std::string name = base;
-    for (int i = 1; graph_.FindNode(name) != nullptr || !names_.insert(name).second; ++i)
-      name = absl::StrCat(base, "_", i);
+    std::string name = UnusedName(base, [this](const std::string& candidate) {
+      return graph_.FindNode(candidate) != nullptr || names_.contains(candidate);
+    });
+    names_.insert(name);
     return name;
   }
 
   const Graph& graph_;
+  const UnfreezeOptions& options_;
   proto::MetaGraphDef def_;
   std::map<std::string, const Node*, std::less<>> constants_;
   std::map<std::string, std::string> reads_;
@@ -244,7 +284,7 @@ absl::StatusOr<std::unique_ptr<Graph>> UnfreezeGraph(const Graph& graph,
                                                      const UnfreezeOptions& options) {
   WEIR_RETURN_IF_ERROR(graph.status());
   WEIR_ASSIGN_OR_RETURN(const std::vector<const Node*> constants, Choose(graph, options.patterns));
-  return Unfreezer(graph, constants).Unfreeze();
+  return Unfreezer(graph, constants, options).Unfreeze();
 }
 
 }  // namespace weir

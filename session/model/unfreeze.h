@@ -1,11 +1,14 @@
 #ifndef WEIR_SESSION_MODEL_UNFREEZE_H_
 #define WEIR_SESSION_MODEL_UNFREEZE_H_
 
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weir/core/graph/graph.h"
+#include "weir/session/model/meta_graph.h"
 
 // Unfreezing: a graph whose weights are variables again, to train on.
 namespace weir {
@@ -15,13 +18,17 @@ struct UnfreezeOptions {
   // The names of the floating-point constants that become variables, as patterns of the shell:
   // "conv*/weights", in which '*' also matches '/'. Without patterns: the weights (WeightsOf).
   std::vector<std::string> patterns = {};
+  // Nodes that get a value, such as the paths of a model's assets.
+  std::vector<std::pair<Output, Tensor>> values = {};
+  // Tensors of these signatures that are constants become reads of the variables.
+  std::map<std::string, Signature>* signatures = nullptr;
 };
 
 // Returns the constants of a graph that are weights of a network: floating-point ones of more than
 // one element that are an operand of a matrix product or a convolution, the table of a gather, the
 // scale or offset of a batch normalization, an argument of a function, or a vector that is added to
-// one of these products. A constant counts that passes through Identity or into a loop. The
-// statistics of a batch normalization are no weights: an optimizer does not train them.
+// one of these products. A constant counts that passes through Identity or, unchanged, into a loop.
+// The statistics of a batch normalization are no weights: an optimizer does not train them.
 std::vector<const Node*> WeightsOf(const Graph& graph);
 
 // Returns a copy of the graph, with its collections, in which constants are resource variables. A

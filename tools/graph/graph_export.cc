@@ -47,12 +47,7 @@ void AddModelOptions(Command& command, ExportOptions* options, const char* mode)
 // Checks that the output does not overwrite an input: the graph's file, or the folder of a
 // SavedModel, or the checkpoint's files.
 absl::Status CheckPreservesInputs(const ExportOptions& options, GraphFileKind kind) {
-  WEIR_RETURN_IF_ERROR(CheckNotOverwriting(options.out, FindGraph(options.file)));
-  if (kind == GraphFileKind::kSavedModel) {
-    for (std::string above = DirectoryOf(options.out); above != "." && above != "/";
-         above = DirectoryOf(above))
-      WEIR_RETURN_IF_ERROR(CheckNotOverwriting(above, FindGraph(options.file)));
-  }
+  WEIR_RETURN_IF_ERROR(CheckOutsideInput(options.out, options.file, kind));
   if (options.restore.checkpoint.empty()) return absl::OkStatus();
   WEIR_ASSIGN_OR_RETURN(const std::string prefix, CheckpointPrefix(options.restore.checkpoint));
   WEIR_RETURN_IF_ERROR(CheckNotOverwriting(options.out, prefix));
@@ -89,7 +84,7 @@ absl::Status Restore(const ExportOptions& options, std::vector<Operation> needed
 std::string NamesOf(const std::map<std::string, Signature>& signatures) {
   std::vector<std::string> names;
   for (const auto& [name, signature] : signatures) {
-    if (!absl::StartsWith(name, "__")) names.push_back(name);
+    if (!IsLoaderSignature(name)) names.push_back(name);
   }
   return absl::StrJoin(names, ", ");
 }

@@ -21,8 +21,18 @@ namespace {
 struct UnfreezeCommandOptions {
   std::string file, out;
   std::vector<std::string> variables, tags;
-  bool strict = false;
+  bool force = false, strict = false;
 };
+
+absl::Status CheckIsNew(const UnfreezeCommandOptions& options) {
+  for (const char* ending : {".meta", ".index"}) {
+    const std::string file = options.out + ending;
+    WEIR_RETURN_IF_ERROR(CheckCanCreate("--out", file));
+    if (options.force || !Files().Exists(file)) continue;
+    return AlreadyExists(file, " exists; choose another output path, or replace it with --force");
+  }
+  return absl::OkStatus();
+}
 
 absl::Status CheckHasNoVariables(const Model& model, const std::string& file) {
   for (const auto& node : model.graph->nodes()) {
@@ -34,16 +44,18 @@ absl::Status CheckHasNoVariables(const Model& model, const std::string& file) {
 }
 
 absl::Status Unfreeze(const UnfreezeCommandOptions& options, Console& console) {
-  for (const char* ending : {".meta", ".index"})
-    WEIR_RETURN_IF_ERROR(CheckCanCreate("--out", options.out + ending));
-  WEIR_RETURN_IF_ERROR(CheckNotOverwriting(options.out + ".meta", FindGraph(options.file)));
+  WEIR_RETURN_IF_ERROR(CheckIsNew(options));
   WEIR_ASSIGN_OR_RETURN(const GraphFileKind kind, GraphFileKindOf(options.file, options.tags));
+  WEIR_RETURN_IF_ERROR(CheckOutsideInput(options.out + ".meta", options.file, kind));
   WEIR_ASSIGN_OR_RETURN(
-      const Model model,
-      LoadModel(kind, options.file, {.tags = options.tags, .strict = options.strict}));
+      Model model, LoadModel(kind, options.file, {.tags = options.tags, .strict = options.strict}));
   WEIR_RETURN_IF_ERROR(CheckHasNoVariables(model, options.file));
-  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<Graph> graph,
-                        UnfreezeGraph(*model.graph, {.patterns = options.variables}));
+  UnfreezeOptions how{.patterns = options.variables, .signatures = &model.meta.signatures};
+  if (kind == GraphFileKind::kSavedModel) {  // its initializers read the files of this copy
+    WEIR_ASSIGN_OR_RETURN(how.values,
+                          AssetFeeds(FindGraph(options.file), *model.graph, model.meta));
+  }
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<Graph> graph, UnfreezeGraph(*model.graph, how));
   WEIR_ASSIGN_OR_RETURN(Saver saver, Saver::Create(*graph));
   const Operation init = GlobalVariablesInitializer(*graph);
   WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(*graph));
@@ -86,6 +98,7 @@ void AddUnfreezeCommand(Command& graph) {
   command.List("--tags", &options->tags, "select the meta graph of a SavedModel by its tags")
       .Word("TAG,...");
   AddStrictOption(command, &options->strict);
+  command.Flag("--force", &options->force, "replace an existing checkpoint");
   command.Value("--out,-o", &options->out, "the checkpoint to write, with its graph in PREFIX.meta")
       .Word("PREFIX")
       .Required();

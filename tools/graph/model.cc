@@ -105,6 +105,16 @@ void AddRestoreOptions(Command& command, RestoreFlags* flags, const char* mode) 
       .Word("REGEX=TEXT");
 }
 
+absl::Status CheckOutsideInput(const std::string& out, const std::string& file,
+                               GraphFileKind kind) {
+  WEIR_RETURN_IF_ERROR(CheckNotOverwriting(out, FindGraph(file)));
+  if (kind != GraphFileKind::kSavedModel) return absl::OkStatus();
+  for (std::string above = DirectoryOf(out); above != "." && above != "/";
+       above = DirectoryOf(above))
+    WEIR_RETURN_IF_ERROR(CheckNotOverwriting(above, FindGraph(file)));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Operation> FindOperation(const Graph& graph, const std::string& name) {
   Node* const node = graph.FindNode(name);
   if (node == nullptr) return NotFound("The graph has no node '", name, "'");

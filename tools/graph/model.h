@@ -46,6 +46,10 @@ struct RestoreFlags {
 // Adds the options --checkpoint, --restore, --ema, --ema-suffix and --rename. `mode` is the default
 // of --restore.
 void AddRestoreOptions(Command& command, RestoreFlags* flags, const char* mode);
+// INVALID_ARGUMENT if writing to `out` would change what the model is read from: the file, or the
+// folder of a SavedModel.
+absl::Status CheckOutsideInput(const std::string& out, const std::string& file, GraphFileKind kind);
+
 // NOT_FOUND if the graph has no such node.
 absl::StatusOr<Operation> FindOperation(const Graph& graph, const std::string& name);
 

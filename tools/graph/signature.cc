@@ -34,7 +34,7 @@ std::string DescribeType(DataType dtype, const Shape& shape) {
 
 // Signatures that run an op while a model is loaded or trained are not called.
 bool IsCallable(const std::string& name, const Signature& signature) {
-  return !absl::StartsWith(name, "__saved_model_") && !signature.outputs.empty();
+  return !IsLoaderSignature(name) && !signature.outputs.empty();
 }
 
 std::vector<std::string> SignatureNames(const Model& model) {

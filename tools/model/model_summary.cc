@@ -25,8 +25,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kInitOp[] = "__saved_model_init_op";
-
 // ---- tensors
 
 Json ShapeToJson(const Shape& shape) {
@@ -70,7 +68,7 @@ Json SignaturesToJson(const proto::MetaGraphDef& meta) {
                                                           meta.signature_def().end());
   Json out = Json::array();
   for (const auto& [name, signature] : sorted) {
-    if (name == kInitOp) continue;
+    if (IsLoaderSignature(name)) continue;
     out.push_back({{"name", name},
                    {"method", signature.method_name()},
                    {"inputs", ArgumentsToJson(signature.inputs(), signature.defaults())},
@@ -81,9 +79,9 @@ Json SignaturesToJson(const proto::MetaGraphDef& meta) {
 
 // Returns the name of the op that runs when the model is loaded; null if there is none.
 Json InitOpOf(const proto::MetaGraphDef& meta) {
-  const auto signature = meta.signature_def().find(kInitOp);
+  const auto signature = meta.signature_def().find(kInitSignature);
   if (signature != meta.signature_def().end()) {
-    const auto output = signature->second.outputs().find(kInitOp);
+    const auto output = signature->second.outputs().find(kInitSignature);
     if (output != signature->second.outputs().end()) return output->second.name();
   }
   for (const char* const key : {"saved_model_main_op", "legacy_init_op"}) {
