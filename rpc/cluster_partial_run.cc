@@ -37,7 +37,7 @@ absl::StatusOr<std::vector<int>> ClusterPartialRun::CheckPiece(
   for (const auto& [name, value] : feeds) {
     WEIR_ASSIGN_OR_RETURN(fed->emplace_back(),
                           FindUnused(names_.feeds, will_be_fed, name, "feed", "fed"));
-    WEIR_RETURN_IF_ERROR(step_->CheckFeed(fed->back(), value));
+    WEIR_RETURN_IF_ERROR(CheckFeed(step_->request.feeds[fed->back()], value));
     will_be_fed[fed->back()] = true;
   }
   Outputs missing;

@@ -149,7 +149,7 @@ class ClusterSession final : public MasterSession {
   absl::StatusOr<std::string> SetUpPartialRun(
       const proto::PartialRunSetupRequest& request) override {
     StepNames names = {Names(request.feed()), Names(request.fetch()), Names(request.target())};
-    WEIR_ASSIGN_OR_RETURN(auto step, steps_.Prepare(names, &closed_));
+    WEIR_ASSIGN_OR_RETURN(auto step, steps_.Prepare(names, &closed_, step_limit_));
     auto run =
         std::make_shared<ClusterPartialRun>(steps_, std::move(step), std::move(names), &closed_);
     const MutexLock lock(mutex_);
@@ -166,7 +166,7 @@ class ClusterSession final : public MasterSession {
     for (const proto::TensorConnection& c : options.tensor_connection())
       callable->names.connections.emplace_back(c.from_tensor(), c.to_tensor());
     callable->options = options.run_options();
-    WEIR_RETURN_IF_ERROR(steps_.Prepare(callable->names, &closed_).status());
+    WEIR_RETURN_IF_ERROR(steps_.Prepare(callable->names, &closed_, step_limit_).status());
     const MutexLock lock(mutex_);
     if (callables_.size() >= kMaxCallables)
       return absl::ResourceExhaustedError("The session has too many callables");
@@ -232,14 +232,20 @@ class ClusterSession final : public MasterSession {
                                   proto::RunMetadata* metadata) {
     Cancellation ended;
     const LinkedCancellation by_client(&call.cancellation, ended), by_close(&closed_, ended);
-    WEIR_ASSIGN_OR_RETURN(const auto step, steps_.Prepare(names, &ended));
-    WEIR_RETURN_IF_ERROR(step->CheckFeeds(feeds));
+    using std::chrono::milliseconds;
+    const milliseconds given(options.timeout_in_ms());
+    const milliseconds limit = given.count() > 0 ? given : step_limit_;
+    const auto begin = std::chrono::steady_clock::now();
+    WEIR_ASSIGN_OR_RETURN(const auto step, steps_.Prepare(names, &ended, limit));
+    WEIR_RETURN_IF_ERROR(CheckFeeds(step->request.feeds, feeds));
     ClusterStep run(step->registered,
                     {.trace = options.trace_level() != proto::RunOptions::NO_TRACE,
                      .graphs = options.output_partition_graphs()},
                     &ended);
-    const std::chrono::milliseconds limit(options.timeout_in_ms());
-    return run.Run(feeds, limit.count() > 0 ? limit : step_limit_, metadata);
+    const auto taken =
+        std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin);
+    return run.Run(feeds, limit.count() > 0 ? std::max(limit - taken, milliseconds(1)) : limit,
+                   metadata);
   }
 
   absl::StatusOr<Tensors> RunFull(proto::RunStepRequest& request, Call& call,

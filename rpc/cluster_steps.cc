@@ -1,12 +1,14 @@
 #include "weir/rpc/cluster_steps.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "weir/proto/worker.pb.h"
 #include "weir/rpc/cluster/partition.h"
 #include "weir/rpc/cluster/task_calls.h"
+#include "weir/session/passes/passes.h"
 
 namespace weir::rpc {
 
@@ -16,20 +18,8 @@ constexpr size_t kMaxCachedSteps = 1000;
 
 }  // namespace
 
-absl::Status PreparedClusterStep::CheckFeeds(const Tensors& values) const {
-  if (values.size() != request.feeds.size()) {
-    return InvalidArgument("The step takes ", request.feeds.size(), " feeds but got ",
-                           values.size());
-  }
-  for (size_t i = 0; i < values.size(); ++i) WEIR_RETURN_IF_ERROR(CheckFeed(i, values[i]));
-  return absl::OkStatus();
-}
-
-absl::Status PreparedClusterStep::CheckFeed(size_t feed, const Tensor& value) const {
-  const Output& to = request.feeds[feed];
-  if (value.dtype() == to.dtype()) return absl::OkStatus();
-  return InvalidArgument("Tensor '", to.name(), "' is of type ", DataTypeName(to.dtype()),
-                         " but the value fed for it is of type ", DataTypeName(value.dtype()));
+PreparedClusterStep::~PreparedClusterStep() {
+  if (*is_evicted) Deregister(registered);
 }
 
 ClusterSteps::ClusterSteps(ClusterTask& own, std::string session, std::vector<SessionTask> tasks,
@@ -75,22 +65,19 @@ std::shared_ptr<ClusterSteps::Entry> ClusterSteps::FindEntry(const StepNames& na
     entry = std::make_shared<Entry>();
     evicted = entries_.Insert(key, entry);
   }
-  if (evicted) {
-    const MutexLock lock((*evicted)->mutex);
-    if ((*evicted)->step != nullptr) Deregister((*evicted)->step->registered);
-  }
+  if (evicted) *(*evicted)->is_evicted = true;
   return entry;
 }
 
 absl::StatusOr<std::shared_ptr<const PreparedClusterStep>> ClusterSteps::Prepare(
-    const StepNames& names, Cancellation* cancellation) {
+    const StepNames& names, Cancellation* cancellation, std::chrono::milliseconds limit) {
   const std::shared_ptr<Entry> entry = FindEntry(names);
   const MutexLock lock(entry->mutex);
   if (entry->step != nullptr) return entry->step;
-  auto step =
-      std::make_shared<PreparedClusterStep>(PreparedClusterStep{{}, {own_, session_, {}, {}, {}}});
+  auto step = std::make_shared<PreparedClusterStep>(RegisteredStep{own_, session_, {}, {}, {}},
+                                                    entry->is_evicted);
   WEIR_ASSIGN_OR_RETURN(StepPartition partition, Cut(names, &step->request));
-  WEIR_RETURN_IF_ERROR(Register(std::move(partition), &step->registered, cancellation));
+  WEIR_RETURN_IF_ERROR(Register(std::move(partition), &step->registered, cancellation, limit));
   entry->step = std::move(step);
   return entry->step;
 }
@@ -104,7 +91,7 @@ absl::StatusOr<StepPartition> ClusterSteps::Cut(const StepNames& names, PlanRequ
 }
 
 absl::Status ClusterSteps::Register(StepPartition partition, RegisteredStep* step,
-                                    Cancellation* cancellation) {
+                                    Cancellation* cancellation, std::chrono::milliseconds limit) {
   step->feeds = std::move(partition.feeds);
   step->fetches = std::move(partition.fetches);
   std::vector<TaskName> tasks;
@@ -120,7 +107,7 @@ absl::Status ClusterSteps::Register(StepPartition partition, RegisteredStep* ste
   std::vector<proto::RegisterGraphResponse> responses;
   const std::vector<absl::Status> statuses =
       CallTasks(own_, tasks, "RegisterGraph", &ClusterTask::RegisterGraph, requests, &responses,
-                {.cancellation = cancellation});
+                {.cancellation = cancellation, .limit = limit});
   for (size_t i = 0; i < tasks.size(); ++i) {
     if (statuses[i].ok()) step->parts.push_back({tasks[i], responses[i].graph_handle()});
   }
@@ -133,23 +120,13 @@ absl::Status ClusterSteps::Register(StepPartition partition, RegisteredStep* ste
 
 bool ClusterSteps::CanCompute(const Output& fetch, const Outputs& feeds, const Outputs& missing) {
   const ReaderLock lock(graph_mutex_);
-  const absl::flat_hash_set<Output> fed(feeds.begin(), feeds.end()),
-      lacking(missing.begin(), missing.end());
-  absl::flat_hash_set<const Node*> seen = {fetch.node};
-  std::vector<const Node*> stack = {fetch.node};
-  while (!stack.empty()) {
-    const Node* const node = stack.back();
-    stack.pop_back();
-    for (const Output& input : node->inputs()) {
-      if (lacking.contains(input)) return false;
-      if (!fed.contains(input) && seen.insert(input.node).second) stack.push_back(input.node);
-    }
-    for (const Node* control : node->control_inputs()) {
-      if (lacking.contains(control->output(0))) return false;
-      if (seen.insert(control).second) stack.push_back(control);
-    }
-  }
-  return true;
+  const absl::StatusOr<PlanGraph> plan =
+      PruneGraph({.feeds = feeds, .fetches = {fetch}}, graph_.graph());
+  if (!plan.ok()) return false;
+  const absl::flat_hash_set<Output> lacking(missing.begin(), missing.end());
+  return std::none_of(plan->nodes.begin(), plan->nodes.end(), [&](const PlanNode& n) {
+    return n.kind == PlanNode::Kind::kFeed && lacking.contains(n.node->output(n.fed_output));
+  });
 }
 
 }  // namespace weir::rpc

@@ -1,6 +1,8 @@
 #ifndef WEIR_RPC_CLUSTER_STEPS_H_
 #define WEIR_RPC_CLUSTER_STEPS_H_
 
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -27,12 +29,17 @@ struct StepNames {
 
 // A step of a session over tasks, ready to run. Immutable.
 struct PreparedClusterStep {
+  // The tasks drop their parts with the last reference to a step that `is_evicted` from the cache,
+  // and all of them when the session ends.
+  PreparedClusterStep(RegisteredStep step, std::shared_ptr<const std::atomic<bool>> evicted)
+      : registered(std::move(step)), is_evicted(std::move(evicted)) {}
+  ~PreparedClusterStep();
+  PreparedClusterStep(const PreparedClusterStep&) = delete;
+  PreparedClusterStep& operator=(const PreparedClusterStep&) = delete;
+
   PlanRequest request;
   RegisteredStep registered;
-
-  // INVALID_ARGUMENT if there are more or fewer values than feeds, or one has another type.
-  absl::Status CheckFeeds(const Tensors& values) const;
-  absl::Status CheckFeed(size_t feed, const Tensor& value) const;
+  const std::shared_ptr<const std::atomic<bool>> is_evicted;
 };
 
 // The graph of a session over tasks, and its steps, each of which is cut into parts and sent to the
@@ -50,9 +57,10 @@ class ClusterSteps {
   int64_t version() const { return graph_.version(); }
 
   // Returns the step of these names, which it cuts and registers if it is new. Errors are those of
-  // FindByName, of PartitionStep and of the tasks.
-  absl::StatusOr<std::shared_ptr<const PreparedClusterStep>> Prepare(const StepNames& names,
-                                                                     Cancellation* cancellation);
+  // FindByName, of PartitionStep and of the tasks; DEADLINE_EXCEEDED if one does not answer within
+  // `limit` (zero: none).
+  absl::StatusOr<std::shared_ptr<const PreparedClusterStep>> Prepare(
+      const StepNames& names, Cancellation* cancellation, std::chrono::milliseconds limit);
   // Returns whether a tensor of the graph can be computed without the feeds `missing`.
   bool CanCompute(const Output& fetch, const Outputs& feeds, const Outputs& missing);
 
@@ -61,6 +69,8 @@ class ClusterSteps {
 
  private:
   struct Entry {
+    const std::shared_ptr<std::atomic<bool>> is_evicted =
+        std::make_shared<std::atomic<bool>>(false);
     Mutex mutex;  // held while the step is prepared
     std::shared_ptr<const PreparedClusterStep> step ABSL_GUARDED_BY(mutex);
   };
@@ -69,7 +79,8 @@ class ClusterSteps {
 
   std::shared_ptr<Entry> FindEntry(const StepNames& names);
   absl::StatusOr<StepPartition> Cut(const StepNames& names, PlanRequest* request);
-  absl::Status Register(StepPartition partition, RegisteredStep* step, Cancellation* cancellation);
+  absl::Status Register(StepPartition partition, RegisteredStep* step, Cancellation* cancellation,
+                        std::chrono::milliseconds limit);
 
   ClusterTask& own_;
   const std::string session_;

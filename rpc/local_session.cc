@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "absl/strings/match.h"
 #include "weir/core/io/graph_io.h"
 #include "weir/proto/master.pb.h"
+#include "weir/rpc/lib/function_holders.h"
 #include "weir/rpc/lib/run_metadata.h"
 
 namespace weir::rpc {
@@ -46,26 +46,6 @@ uint64_t BytesOf(const Tensor& value) {
   uint64_t bytes = 0;
   for (const std::string& text : value.flat<std::string>()) bytes += text.size() + kBytesPerString;
   return bytes;
-}
-
-template <class Nodes>
-void AddContainersHoldingFunctions(const Nodes& nodes, std::set<std::string>* containers) {
-  for (const proto::NodeDef& node : nodes) {
-    const auto shared_name = node.attr().find("shared_name");
-    const bool is_named = shared_name != node.attr().end() && !shared_name->second.s().empty();
-    const bool calls =
-        node.op() == "BatchFunction" || (is_named && absl::StrContains(node.op(), "Iterator"));
-    if (!calls) continue;
-    const auto container = node.attr().find("container");
-    containers->insert(container == node.attr().end() ? "" : container->second.s());
-  }
-}
-
-void AddContainersHoldingFunctions(const proto::GraphDef& graph,
-                                   std::set<std::string>* containers) {
-  AddContainersHoldingFunctions(graph.node(), containers);
-  for (const proto::FunctionDef& function : graph.library().function())
-    AddContainersHoldingFunctions(function.node_def(), containers);
 }
 
 }  // namespace
@@ -117,7 +97,7 @@ absl::StatusOr<int64_t> LocalSession::Extend(const proto::GraphDef& nodes, int64
 void LocalSession::NoteFunctions(const proto::GraphDef& graph) {
   if (!shares_state_) return;
   has_functions_ = has_functions_ || graph.library().function_size() > 0;
-  AddContainersHoldingFunctions(graph, &containers_holding_functions_);
+  containers_holding_functions_.merge(rpc::ContainersHoldingFunctions(graph));
 }
 
 std::set<std::string> LocalSession::ContainersHoldingFunctions() {

@@ -1,8 +1,7 @@
 #include "weir/rpc/cluster/cluster_step.h"
 
 #include <algorithm>
-#include <optional>
-#include <random>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -120,7 +119,19 @@ void ClusterStep::Start() {
     running_ = static_cast<int>(parts_.size());
   }
   RunParts(/*own=*/false);
-  own_part_ = std::thread([this] { RunParts(/*own=*/true); });
+  StartOwnPart();
+}
+
+void ClusterStep::StartOwnPart() {
+  try {
+    own_part_ = std::thread([this] { RunParts(/*own=*/true); });
+  } catch (const std::system_error& error) {
+    const absl::Status status = absl::ResourceExhaustedError(
+        absl::StrCat("No thread can be started for the step: ", error.what()));
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      if (step_.parts[i].task == step_.own.name()) EndPart(i, status);
+    }
+  }
 }
 
 void ClusterStep::RunParts(bool own) {
@@ -239,7 +250,7 @@ absl::StatusOr<Tensors> ClusterStep::Run(const std::vector<Tensor>& feeds,
   if (limit.count() == 0) {
     RunParts(/*own=*/true);
   } else {
-    own_part_ = std::thread([this] { RunParts(/*own=*/true); });
+    StartOwnPart();
     if (!WaitUntil(std::chrono::steady_clock::now() + limit)) {
       cancellation_.Cancel(absl::DeadlineExceededError(
           absl::StrCat("The step exceeded its time limit of ", limit.count(), " ms")));

@@ -70,8 +70,9 @@ class ClusterStep {
  private:
   struct Part;
   struct Received;
-  // The parts of the others, or the own one.
+  // The parts of the others, or the own one; that on a thread of its own.
   void RunParts(bool own);
+  void StartOwnPart();
   void EndPart(size_t i, const absl::Status& status);
   void Fail(const TaskName& task, const absl::Status& status);
   void BeginFetch(int fetch, Received* received, size_t i);

@@ -110,6 +110,7 @@ absl::Status ClusterTask::CreateWorkerSession(const proto::CreateWorkerSessionRe
     options.session.task = options.task.ToString();
     is_isolated = true;
   }
+  options.shares_state = !is_isolated;
   if (is_isolated) options.session.resources = std::make_shared<ResourceMap>();
   options.session.own_resources = std::make_shared<ResourceMap>();
   auto session = std::make_shared<WorkerSession>(std::move(options));
@@ -127,8 +128,16 @@ absl::Status ClusterTask::CreateWorkerSession(const proto::CreateWorkerSessionRe
     });
     sessions_[request.session_handle()] = std::move(session);
   }
-  for (const std::shared_ptr<WorkerSession>& orphan : orphans) orphan->Close();
+  for (const std::shared_ptr<WorkerSession>& orphan : orphans) End(orphan);
   return absl::OkStatus();
+}
+
+void ClusterTask::End(const std::shared_ptr<WorkerSession>& session) {
+  session->Close();
+  std::set<std::string> holders = session->ContainersHoldingFunctions();
+  if (holders.empty()) return;
+  const MutexLock lock(mutex_);
+  ended_sessions_.push_back({session, std::move(holders)});
 }
 
 absl::Status ClusterTask::DeleteWorkerSession(const proto::DeleteWorkerSessionRequest& request,
@@ -141,7 +150,7 @@ absl::Status ClusterTask::DeleteWorkerSession(const proto::DeleteWorkerSessionRe
     session = std::move(found->second);
     sessions_.erase(found);
   }
-  session->Close();
+  End(session);
   return absl::OkStatus();
 }
 
@@ -185,7 +194,7 @@ absl::Status ClusterTask::RegisterGraph(proto::RegisterGraphRequest& request, Ca
 absl::Status ClusterTask::DeregisterGraph(const proto::DeregisterGraphRequest& request, Call&,
                                           proto::DeregisterGraphResponse*) {
   const std::shared_ptr<WorkerSession> session = FindSession(request.session_handle());
-  if (session == nullptr || session->Remove(request.graph_handle()) == nullptr)
+  if (session == nullptr || !session->Remove(request.graph_handle()))
     return FindPart(request.session_handle(), request.graph_handle()).status();
   return absl::OkStatus();
 }
@@ -249,6 +258,15 @@ absl::Status ClusterTask::CleanupAll(const proto::CleanupAllRequest& request, Ca
                                      proto::CleanupAllResponse*) {
   if (session_options_.resources != nullptr)
     session_options_.resources->Reset({request.container().begin(), request.container().end()});
+  std::vector<EndedSession> unreferenced;  // destroyed after the lock is released
+  const MutexLock lock(mutex_);
+  std::erase_if(ended_sessions_, [&](EndedSession& kept) {
+    if (request.container().empty()) kept.function_holders.erase("");
+    for (const std::string& container : request.container()) kept.function_holders.erase(container);
+    if (!kept.function_holders.empty()) return false;
+    unreferenced.push_back(std::move(kept));
+    return true;
+  });
   return absl::OkStatus();
 }
 
@@ -297,7 +315,7 @@ void ClusterTask::CloseAll() {
     const MutexLock lock(mutex_);
     sessions.swap(sessions_);
   }
-  for (const auto& [handle, session] : sessions) session->Close();
+  for (const auto& [handle, session] : sessions) End(session);
 }
 
 }  // namespace weir::rpc

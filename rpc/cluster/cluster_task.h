@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -122,6 +123,12 @@ class ClusterTask {
  private:
   ClusterTask(const ClusterSpec& cluster, const TaskName& task, std::vector<ServerDevice> devices,
               SessionOptions session, const GraphLimits& limits);
+  // A session that has ended, and the containers with resources that may call its functions.
+  struct EndedSession {
+    std::shared_ptr<WorkerSession> session;
+    std::set<std::string> function_holders;
+  };
+  void End(const std::shared_ptr<WorkerSession>& session);
   std::shared_ptr<WorkerSession> FindSession(const std::string& handle);
   absl::StatusOr<std::shared_ptr<GraphPart>> FindPart(const std::string& session,
                                                       const std::string& graph);
@@ -138,6 +145,7 @@ class ClusterTask {
   const std::unique_ptr<PartialSteps> partial_steps_;
   Mutex mutex_;
   std::map<std::string, std::shared_ptr<WorkerSession>> sessions_ ABSL_GUARDED_BY(mutex_);
+  std::vector<EndedSession> ended_sessions_ ABSL_GUARDED_BY(mutex_);  // until CleanupAll
   int64_t next_graph_ ABSL_GUARDED_BY(mutex_) = 1;
 };
 

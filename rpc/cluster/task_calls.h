@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "weir/core/tensor/exception.h"
 #include "weir/rpc/cluster/cluster_task.h"
 #include "weir/rpc/cluster/task_placement.h"
 
@@ -26,7 +27,7 @@ void CallTask(ClusterTask& own, const TaskName& task, const char* name, Method m
                            answered);
   Call call;
   const LinkedCancellation linked(options.cancellation, call.cancellation);
-  answered((own.*method)(request, call, response));
+  answered(CatchExceptions(name, [&] { return (own.*method)(request, call, response); }));
 }
 
 // Waits for the answers of several tasks.

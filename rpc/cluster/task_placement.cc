@@ -93,9 +93,13 @@ absl::Status TaskPlacement::Join(const Node& node) {
       WEIR_RETURN_IF_ERROR(Unite(*in.node, node, /*by_handle=*/true));
   }
   for (const std::string& name : node.colocations()) {
-    const Node* const leader = graph_.FindNode(name);
-    if (leader != nullptr) WEIR_RETURN_IF_ERROR(Unite(*leader, node, /*by_handle=*/false));
+    const Node* leader = graph_.FindNode(name);
+    if (leader == nullptr) leader = unknown_leaders_.try_emplace(name, &node).first->second;
+    WEIR_RETURN_IF_ERROR(Unite(*leader, node, /*by_handle=*/false));
   }
+  // It may have been added after those that name it.
+  if (const auto members = unknown_leaders_.find(node.name()); members != unknown_leaders_.end())
+    return Unite(*members->second, node, /*by_handle=*/false);
   return absl::OkStatus();
 }
 

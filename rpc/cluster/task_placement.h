@@ -1,6 +1,7 @@
 #ifndef WEIR_RPC_CLUSTER_TASK_PLACEMENT_H_
 #define WEIR_RPC_CLUSTER_TASK_PLACEMENT_H_
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,8 @@ class TaskPlacement {
   DisjointSets sets_;          // of nodes
   std::vector<Group> groups_;  // by root
   std::vector<Place> places_;  // by node
+  // By a name in "loc:@name" that no node had: the first node with that attribute.
+  std::map<std::string, const Node*> unknown_leaders_;
 };
 
 }  // namespace weir::rpc

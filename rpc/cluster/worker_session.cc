@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "weir/core/io/graph_io.h"
 #include "weir/proto/graph.pb.h"
+#include "weir/rpc/lib/function_holders.h"
 #include "weir/rpc/lib/run_metadata.h"
 
 namespace weir::rpc {
@@ -49,6 +50,7 @@ absl::StatusOr<std::shared_ptr<GraphPart>> GraphPart::Create(proto::GraphDef* de
   WEIR_RETURN_IF_ERROR(policy.Add(*def));
   RenameInternalNodes(def);
   std::shared_ptr<GraphPart> part(new GraphPart);
+  part->function_holders_ = ContainersHoldingFunctions(*def);
   WEIR_RETURN_IF_ERROR(ImportGraphDef(part->graph_, *def).status());
   SessionOptions session = options.session;
   session.allow_soft_placement = allow_soft_placement;
@@ -79,18 +81,33 @@ std::shared_ptr<GraphPart> WorkerSession::Find(const std::string& handle) const 
   return found == parts_.end() ? nullptr : found->second;
 }
 
-std::shared_ptr<GraphPart> WorkerSession::Remove(const std::string& handle) {
+bool WorkerSession::Remove(const std::string& handle) {
+  std::shared_ptr<GraphPart> part;  // destroyed without the lock
   const MutexLock lock(mutex_);
   const auto found = parts_.find(handle);
-  if (found == parts_.end()) return nullptr;
-  std::shared_ptr<GraphPart> part = std::move(found->second);
+  if (found == parts_.end()) return false;
+  part = std::move(found->second);
   parts_.erase(found);
-  return part;
+  if (part->graph().functions() != nullptr) removed_.push_back(std::move(part));
+  return true;
+}
+
+std::set<std::string> WorkerSession::ContainersHoldingFunctions() const {
+  std::set<std::string> containers;
+  if (!options_.shares_state) return containers;
+  const auto add = [&](const std::shared_ptr<GraphPart>& part) {
+    containers.insert(part->function_holders().begin(), part->function_holders().end());
+  };
+  const MutexLock lock(mutex_);
+  for (const auto& [handle, part] : parts_) add(part);
+  for (const std::shared_ptr<GraphPart>& part : removed_) add(part);
+  return containers;
 }
 
 void WorkerSession::Close() {
   const MutexLock lock(mutex_);
   for (const auto& [handle, part] : parts_) part->Close();
+  for (const std::shared_ptr<GraphPart>& part : removed_) part->Close();
 }
 
 }  // namespace weir::rpc

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "weir/core/tensor/mutex.h"
 #include "weir/rpc/cluster/cluster_spec.h"
@@ -23,7 +25,8 @@ struct WorkerSessionOptions {
   TaskName task;
   SessionOptions session;  // of each graph
   GraphLimits limits;
-  std::string master_task;  // who opened it; "" if unknown
+  bool shares_state = true;  // variables and other named resources, with other sessions
+  std::string master_task;   // who opened it; "" if unknown
   int64_t master_incarnation = 0;
 };
 
@@ -40,6 +43,8 @@ class GraphPart {
   absl::Status Run(const RunOptions& options) const;
   const Graph& graph() const { return graph_; }
   const Session& session() const { return *session_; }
+  // The containers with resources that may call functions of the part.
+  const std::set<std::string>& function_holders() const { return function_holders_; }
   // Ends running steps with CANCELLED.
   void Close() const { session_->Close(); }
 
@@ -49,6 +54,7 @@ class GraphPart {
   Graph graph_;
   std::unique_ptr<Session> session_;
   Step step_;
+  std::set<std::string> function_holders_;
 };
 
 // A master's session, as one task has it: the parts of its steps, by handle. What a session has for
@@ -63,7 +69,12 @@ class WorkerSession {
   void Add(const std::string& handle, std::shared_ptr<GraphPart> part);
   // Null if there is none.
   std::shared_ptr<GraphPart> Find(const std::string& handle) const;
-  std::shared_ptr<GraphPart> Remove(const std::string& handle);
+  // Returns whether there was one. One with functions, which state of the session may call, lives
+  // on until the session ends.
+  bool Remove(const std::string& handle);
+  // The containers with resources that may call functions of the parts, after the session has
+  // ended; none if its state is its own.
+  std::set<std::string> ContainersHoldingFunctions() const;
   // Ends running steps.
   void Close();
 
@@ -71,6 +82,7 @@ class WorkerSession {
   const WorkerSessionOptions options_;
   mutable Mutex mutex_;
   std::map<std::string, std::shared_ptr<GraphPart>> parts_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<GraphPart>> removed_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace weir::rpc

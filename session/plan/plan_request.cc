@@ -1,5 +1,7 @@
 #include "weir/session/plan/plan_request.h"
 
+#include "absl/strings/match.h"
+
 namespace weir {
 
 absl::StatusOr<PlanRequest> FindByName(const Graph& graph, const std::vector<std::string>& feeds,
@@ -25,6 +27,37 @@ absl::StatusOr<PlanRequest> FindByName(const Graph& graph, const std::vector<std
     WEIR_ASSIGN_OR_RETURN(connection.second, graph.FindOutput(to));
   }
   return request;
+}
+
+absl::Status CheckFeedType(const Output& to, const Tensor& value) {
+  if (value.dtype() == to.dtype()) return absl::OkStatus();
+  return InvalidArgument("Tensor '", to.name(), "' is of type ", DataTypeName(to.dtype()),
+                         " but the value fed for it is of type ", DataTypeName(value.dtype()));
+}
+
+absl::Status CheckFeedShape(const Output& to, const Tensor& value) {
+  if (!absl::StartsWith(to.node->op_name(), "Placeholder") ||
+      to.shape().IsCompatibleWith(value.shape())) {
+    return absl::OkStatus();
+  }
+  return InvalidArgument("Cannot feed value of shape ", value.shape().ToString(), " for Tensor '",
+                         to.name(), "', which has shape ", to.shape().ToString());
+}
+
+absl::Status CheckFeed(const Output& to, const Tensor& value) {
+  WEIR_RETURN_IF_ERROR(CheckFeedType(to, value));
+  return CheckFeedShape(to, value);
+}
+
+absl::Status CheckFeedCount(const Outputs& feeds, absl::Span<const Tensor> values) {
+  if (values.size() == feeds.size()) return absl::OkStatus();
+  return InvalidArgument("The step takes ", feeds.size(), " feeds but got ", values.size());
+}
+
+absl::Status CheckFeeds(const Outputs& feeds, absl::Span<const Tensor> values) {
+  WEIR_RETURN_IF_ERROR(CheckFeedCount(feeds, values));
+  for (size_t i = 0; i < values.size(); ++i) WEIR_RETURN_IF_ERROR(CheckFeed(feeds[i], values[i]));
+  return absl::OkStatus();
 }
 
 }  // namespace weir

@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "weir/core/tensor/exception.h"
 #include "weir/core/tensor/mutex.h"
+#include "weir/session/plan/plan_request.h"
 
 namespace weir {
 
@@ -43,34 +43,15 @@ absl::StatusOr<std::unique_ptr<PreparedStep>> PreparedStep::Make(PlanRequest req
 }
 
 absl::Status PreparedStep::CheckFeeds(absl::Span<const Tensor> feeds) const {
-  if (feeds.size() != request_.feeds.size()) {
-    return InvalidArgument("The step takes ", request_.feeds.size(), " feeds but got ",
-                           feeds.size());
-  }
-  for (size_t i = 0; i < feeds.size(); ++i) {
-    const Output& to = request_.feeds[i];
-    if (feeds[i].dtype() != to.dtype()) {
-      return InvalidArgument("Tensor '", to.name(), "' is of type ", DataTypeName(to.dtype()),
-                             " but the value fed for it is of type ",
-                             DataTypeName(feeds[i].dtype()));
-    }
-  }
+  WEIR_RETURN_IF_ERROR(CheckFeedCount(request_.feeds, feeds));
+  for (size_t i = 0; i < feeds.size(); ++i)
+    WEIR_RETURN_IF_ERROR(CheckFeedType(request_.feeds[i], feeds[i]));
   return absl::OkStatus();
 }
 
-// A placeholder's shape is a declaration of what may be fed. The shape of another tensor was
-// inferred from inputs that the feed replaces, and TensorFlow's runtime accepts feeds of other
-// shapes.
 absl::Status PreparedStep::CheckFeedShapes(absl::Span<const Tensor> feeds) const {
-  for (size_t i = 0; i < feeds.size(); ++i) {
-    const Output& to = request_.feeds[i];
-    if (!absl::StartsWith(to.node->op_name(), "Placeholder")) continue;
-    if (!to.shape().IsCompatibleWith(feeds[i].shape())) {
-      return InvalidArgument("Cannot feed value of shape ", feeds[i].shape().ToString(),
-                             " for Tensor '", to.name(), "', which has shape ",
-                             to.shape().ToString());
-    }
-  }
+  for (size_t i = 0; i < feeds.size(); ++i)
+    WEIR_RETURN_IF_ERROR(CheckFeedShape(request_.feeds[i], feeds[i]));
   return absl::OkStatus();
 }
 
