@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <cstring>
+#include <string>
+#include <utility>
 
+#include "weir/core/io/coding.h"
 #include "weir/core/io/graph_io.h"
 #include "weir/core/io/proto_values.h"
 #include "weir/core/tensor/repeated_tensor.h"
@@ -172,31 +175,68 @@ bool ReadVarint(absl::string_view* in, uint32_t* out) {
   return false;
 }
 
-// The format: the lengths of all strings, then all their bytes.
-absl::Status ParseStringContent(absl::string_view content, Tensor* t) {
-  std::vector<uint32_t> lengths(t->num_elements());
+// Reads the content of a tensor of objects: the lengths of all elements in bytes, then all their
+// bytes. Calls `read(i, bytes)` for each.
+template <class Read>
+absl::Status ParseElements(const Tensor& t, absl::string_view content, Read read) {
+  std::vector<uint32_t> lengths(t.num_elements());
   uint64_t total = 0;
   for (uint32_t& length : lengths) {
     if (!ReadVarint(&content, &length)) {
-      return Malformed(DT_STRING, t->shape(), "tensor_content ends within the lengths");
+      return Malformed(t.dtype(), t.shape(), "tensor_content ends within the lengths");
     }
     total += length;
   }
   if (total != content.size()) {
     return Malformed(
-        DT_STRING, t->shape(),
-        absl::StrCat("tensor_content has ", content.size(), " bytes of text, not ", total));
+        t.dtype(), t.shape(),
+        absl::StrCat("tensor_content has ", content.size(), " bytes of elements, not ", total));
   }
-  std::string* out = t->data<std::string>();
+  int64_t i = 0;
   for (const uint32_t length : lengths) {
-    out++->assign(content.data(), length);
+    WEIR_RETURN_IF_ERROR(read(i++, content.substr(0, length)));
     content.remove_prefix(length);
   }
   return absl::OkStatus();
 }
 
-absl::Status ParseContent(const std::string& content, Tensor* t) {
-  if (t->dtype() == DT_STRING) return ParseStringContent(content, t);
+// What is left of the limits while a tensor is read.
+struct Limits {
+  int64_t* budget;  // see proto_values.h
+  int depth = 0;    // of variants in variants; each is read, and freed, recursively
+};
+constexpr int kMaxVariantDepth = 64;
+
+absl::StatusOr<Tensor> FromProto(const proto::TensorProto& proto, Limits limits,
+                                 std::string* content);
+
+absl::Status ParseVariant(const proto::VariantTensorDataProto& from, Limits limits, Variant* to) {
+  if (++limits.depth > kMaxVariantDepth)
+    return InvalidArgument("variants are nested more than ", kMaxVariantDepth, " levels deep");
+  VariantParts parts;
+  parts.metadata = from.metadata();
+  for (const proto::TensorProto& part : from.tensors()) {
+    WEIR_ASSIGN_OR_RETURN(parts.tensors.emplace_back(), FromProto(part, limits, nullptr));
+  }
+  WEIR_ASSIGN_OR_RETURN(*to, JoinVariant(from.type_name(), std::move(parts)));
+  return absl::OkStatus();
+}
+
+absl::Status ParseContent(const std::string& content, Limits limits, Tensor* t) {
+  if (t->dtype() == DT_STRING) {
+    return ParseElements(*t, content, [t](int64_t i, absl::string_view bytes) {
+      t->data<std::string>()[i].assign(bytes.data(), bytes.size());
+      return absl::OkStatus();
+    });
+  }
+  if (t->dtype() == DT_VARIANT) {
+    return ParseElements(*t, content, [&](int64_t i, absl::string_view bytes) {
+      proto::VariantTensorDataProto from;
+      if (!from.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+        return Malformed(t->dtype(), t->shape(), absl::StrCat("element ", i, " is no variant"));
+      return ParseVariant(from, limits, &t->data<Variant>()[i]);
+    });
+  }
   if (!IsPlain(t->dtype()) || content.size() != t->num_bytes()) {
     return Malformed(
         t->dtype(), t->shape(),
@@ -247,7 +287,7 @@ absl::Status ChargeExpansion(const proto::TensorProto& proto, DataType dtype, co
   return absl::OkStatus();
 }
 
-absl::Status ParseObjects(const proto::TensorProto& proto, Tensor* t, int64_t* budget) {
+absl::Status ParseObjects(const proto::TensorProto& proto, Limits limits, Tensor* t) {
   const int64_t n = t->num_elements();
   if (t->dtype() == DT_STRING) {
     const int64_t given = std::min<int64_t>(n, proto.string_val_size());
@@ -255,11 +295,11 @@ absl::Status ParseObjects(const proto::TensorProto& proto, Tensor* t, int64_t* b
     for (int64_t i = 0; i < given; ++i) out[i] = proto.string_val(static_cast<int>(i));
     if (given == 0 || given == n) return absl::OkStatus();
     const int64_t repeated = static_cast<int64_t>(out[given - 1].size());
-    if (repeated > 0 && n - given > *budget / repeated) {
+    if (repeated > 0 && n - given > *limits.budget / repeated) {
       return absl::ResourceExhaustedError(absl::StrCat(
           "Tensor ", t->Description(), " repeats a string of ", repeated, " bytes too often"));
     }
-    *budget -= (n - given) * repeated;
+    *limits.budget -= (n - given) * repeated;
     std::fill(out + given, out + n, out[given - 1]);
   } else if (t->dtype() == DT_RESOURCE) {
     for (int64_t i = 0; i < std::min<int64_t>(n, proto.resource_handle_val_size()); ++i) {
@@ -271,15 +311,8 @@ absl::Status ParseObjects(const proto::TensorProto& proto, Tensor* t, int64_t* b
     }
   } else {
     for (int64_t i = 0; i < std::min<int64_t>(n, proto.variant_val_size()); ++i) {
-      const proto::VariantTensorDataProto& from = proto.variant_val(static_cast<int>(i));
-      Variant& variant = t->data<Variant>()[i];
-      variant.type_name = from.type_name();
-      variant.metadata = from.metadata();
-      Tensors tensors;
-      for (const proto::TensorProto& part : from.tensors()) {
-        WEIR_ASSIGN_OR_RETURN(tensors.emplace_back(), TensorFromProto(part, budget));
-      }
-      variant.value = std::move(tensors);
+      WEIR_RETURN_IF_ERROR(
+          ParseVariant(proto.variant_val(static_cast<int>(i)), limits, &t->data<Variant>()[i]));
     }
   }
   return absl::OkStatus();
@@ -355,6 +388,26 @@ void WriteNumbers(const Tensor& t, proto::TensorProto* p) {
   }
 }
 
+void WriteVariant(const Variant& variant, proto::VariantTensorDataProto* out) {
+  VariantParts parts = SplitVariant(variant);
+  out->set_type_name(variant.type_name);
+  out->set_metadata(std::move(parts.metadata));
+  for (const Tensor& part : parts.tensors) TensorToProtoFields(part, out->add_tensors());
+}
+
+// The format of ParseElements.
+std::string VariantContent(const Tensor& t) {
+  std::string lengths, elements;
+  for (const Variant& variant : t.flat<Variant>()) {
+    proto::VariantTensorDataProto element;
+    WriteVariant(variant, &element);
+    const size_t before = elements.size();
+    element.AppendToString(&elements);
+    PutVarint64(&lengths, elements.size() - before);
+  }
+  return lengths + elements;
+}
+
 void WriteObjects(const Tensor& t, proto::TensorProto* p) {
   if (t.dtype() == DT_STRING) {
     for (const std::string& s : t.flat<std::string>()) p->add_string_val(s);
@@ -366,14 +419,7 @@ void WriteObjects(const Tensor& t, proto::TensorProto* p) {
       out->set_name(handle.name);
     }
   } else {
-    for (const Variant& variant : t.flat<Variant>()) {
-      proto::VariantTensorDataProto* out = p->add_variant_val();
-      out->set_type_name(variant.type_name);
-      out->set_metadata(variant.metadata);
-      if (const Tensors* tensors = std::any_cast<Tensors>(&variant.value)) {
-        for (const Tensor& part : *tensors) TensorToProto(part, out->add_tensors());
-      }
-    }
+    for (const Variant& variant : t.flat<Variant>()) WriteVariant(variant, p->add_variant_val());
   }
 }
 
@@ -408,7 +454,7 @@ Tensor AdoptContent(DataType dtype, const Shape& shape, std::string* content) {
 }
 
 // `content` (may be null) is the tensor_content; the tensor takes ownership of it if that pays off.
-absl::StatusOr<Tensor> FromProto(const proto::TensorProto& proto, int64_t* budget,
+absl::StatusOr<Tensor> FromProto(const proto::TensorProto& proto, Limits limits,
                                  std::string* content) {
   const DataType dtype = static_cast<DataType>(proto.dtype());
   if (proto.dtype() < 0 || proto.dtype() >= kRefOffset || !IsKnown(dtype)) {
@@ -426,7 +472,7 @@ absl::StatusOr<Tensor> FromProto(const proto::TensorProto& proto, int64_t* budge
         dtype, *shape,
         absl::StrCat("tensor_content has only ", proto.tensor_content().size(), " bytes"));
   }
-  WEIR_RETURN_IF_ERROR(ChargeExpansion(proto, dtype, *shape, budget));
+  WEIR_RETURN_IF_ERROR(ChargeExpansion(proto, dtype, *shape, limits.budget));
   if (content != nullptr && content->size() >= kMinAdoptedBytes && IsPlain(dtype) &&
       dtype != DT_BOOL &&
       content->size() == static_cast<size_t>(shape->num_elements()) * ElementSize(dtype)) {
@@ -439,28 +485,28 @@ absl::StatusOr<Tensor> FromProto(const proto::TensorProto& proto, int64_t* budge
   }
   WEIR_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(HostAllocator(), dtype, *shape));
   if (!proto.tensor_content().empty()) {
-    WEIR_RETURN_IF_ERROR(ParseContent(proto.tensor_content(), &t));
+    WEIR_RETURN_IF_ERROR(ParseContent(proto.tensor_content(), limits, &t));
     return t;
   }
   const auto fill = [&t]<class T>(const auto& field) { FillFromField<T>(field, &t); };
-  if (!DispatchField(dtype, proto, fill)) WEIR_RETURN_IF_ERROR(ParseObjects(proto, &t, budget));
+  if (!DispatchField(dtype, proto, fill)) WEIR_RETURN_IF_ERROR(ParseObjects(proto, limits, &t));
   return t;
 }
 
 }  // namespace
 
 absl::StatusOr<Tensor> TensorFromProto(const proto::TensorProto& proto, int64_t* budget) {
-  return FromProto(proto, budget, nullptr);
+  return FromProto(proto, {budget}, nullptr);
 }
 
 absl::StatusOr<Tensor> TensorFromProto(const proto::TensorProto& proto) {
   int64_t budget = kExpansionBudget;
-  return FromProto(proto, &budget, nullptr);
+  return FromProto(proto, {&budget}, nullptr);
 }
 
 absl::StatusOr<Tensor> TensorFromProto(proto::TensorProto&& proto) {
   int64_t budget = kExpansionBudget;
-  return FromProto(proto, &budget, proto.mutable_tensor_content());
+  return FromProto(proto, {&budget}, proto.mutable_tensor_content());
 }
 
 namespace {
@@ -470,7 +516,9 @@ void Write(const Tensor& tensor, bool content, proto::TensorProto* proto) {
   proto->set_dtype(static_cast<proto::DataType>(tensor.dtype()));
   ShapeToProto(tensor.shape(), proto->mutable_tensor_shape());
   if (tensor.num_elements() == 0) return;
-  if (!IsPlain(tensor.dtype())) {
+  if (content && tensor.dtype() == DT_VARIANT) {
+    proto->set_tensor_content(VariantContent(tensor));
+  } else if (!IsPlain(tensor.dtype())) {
     WriteObjects(tensor, proto);
   } else if (content) {
     proto->set_tensor_content(tensor.raw(), tensor.num_bytes());

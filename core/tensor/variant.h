@@ -3,6 +3,10 @@
 
 #include <any>
 #include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "weir/core/tensor/tensor.h"
 
 namespace weir {
 
@@ -14,6 +18,29 @@ class Variant {
   std::string metadata;
   std::any value;
 };
+
+// What a variant is outside the process (VariantTensorDataProto): bytes and tensors. A value of a
+// type without a codec that consists of these holds the tensors (std::vector<Tensor>).
+struct VariantParts {
+  std::string metadata;
+  std::vector<Tensor> tensors;
+};
+
+// How the values of one type are taken apart and put together. `join` returns INVALID_ARGUMENT for
+// parts that do not fit.
+struct VariantCodec {
+  VariantParts (*split)(const std::any& value);
+  absl::StatusOr<std::any> (*join)(VariantParts parts);
+};
+// Registers the codec of a type, in the whole process, before any tensor is read. Thread-safe.
+void RegisterVariantCodec(const std::string& type_name, VariantCodec codec);
+
+// Returns UNIMPLEMENTED, with the type, if an element of the tensor is a value that exists only in
+// this process, such as a data set.
+absl::Status CheckHasParts(const Tensor& variants);
+// Returns the parts of a value; only its metadata if it has no others.
+VariantParts SplitVariant(const Variant& variant);
+absl::StatusOr<Variant> JoinVariant(std::string type_name, VariantParts parts);
 
 }  // namespace weir
 

@@ -8,6 +8,26 @@
 
 namespace weir {
 
+namespace {
+
+// Graphs may hold such values, and are read before the first kernel is made.
+[[maybe_unused]] const bool registered = RegisterStoredValueCodecs();
+
+}  // namespace
+
+absl::StatusOr<std::string> MapKey(const Tensor& key) {
+  std::string bytes = key.Description();
+  if (key.dtype() == DT_STRING) {
+    for (const std::string& text : key.flat<std::string>())
+      absl::StrAppend(&bytes, ",", text.size(), ":", text);
+    return bytes;
+  }
+  if (!IsPlain(key.dtype()))
+    return InvalidArgument("a key of a TensorMap cannot be of type ", DataTypeName(key.dtype()));
+  bytes.append(static_cast<const char*>(key.raw()), key.num_bytes());
+  return bytes;
+}
+
 absl::StatusOr<int> NestingDepth(const Tensor& t) {
   if (t.dtype() != DT_VARIANT) return 0;
   int depth = 0;

@@ -47,6 +47,14 @@ struct Optional {
   std::vector<Tensor> values = {};
 };
 
+// Returns a string that is equal for equal keys only; INVALID_ARGUMENT for keys that are handles or
+// variants.
+absl::StatusOr<std::string> MapKey(const Tensor& key);
+
+// Registers how these values are written and read (core/tensor/variant.h), in TensorFlow's form.
+// Returns true.
+bool RegisterStoredValueCodecs();
+
 // Returns a scalar that holds one of these.
 template <class T>
 Tensor VariantScalar(T value) {

@@ -21,20 +21,6 @@ absl::StatusOr<const TensorMap*> InputMap(const KernelContext& c) {
   return InvalidArgument("Input handle is not a map. Saw: '", t.data<Variant>()->type_name, "'");
 }
 
-// Returns a string that is equal for equal keys only.
-absl::StatusOr<std::string> BytesOf(const Tensor& key) {
-  std::string bytes = key.Description();
-  if (key.dtype() == DT_STRING) {
-    for (const std::string& text : key.flat<std::string>())
-      absl::StrAppend(&bytes, ",", text.size(), ":", text);
-    return bytes;
-  }
-  if (!IsPlain(key.dtype()))
-    return InvalidArgument("a key of a TensorMap cannot be of type ", DataTypeName(key.dtype()));
-  bytes.append(static_cast<const char*>(key.raw()), key.num_bytes());
-  return bytes;
-}
-
 absl::Status NoKey(absl::string_view verb, const Tensor& key) {
   return InvalidArgument("Trying to ", verb, ". Could not find key \"", Summarize(key, 100), "\".");
 }
@@ -53,7 +39,7 @@ absl::Status Size(KernelContext& c) {
 
 absl::Status Lookup(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const TensorMap* map, InputMap(c));
-  WEIR_ASSIGN_OR_RETURN(const std::string bytes, BytesOf(c.input(1)));
+  WEIR_ASSIGN_OR_RETURN(const std::string bytes, MapKey(c.input(1)));
   const auto it = map->entries->find(bytes);
   if (it == map->entries->end()) return NoKey("lookup non-existent key", c.input(1));
   const DataType want = BaseType(c.node().output_type(0));
@@ -68,7 +54,7 @@ absl::Status Lookup(KernelContext& c) {
 
 absl::Status HasKey(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const TensorMap* map, InputMap(c));
-  WEIR_ASSIGN_OR_RETURN(const std::string bytes, BytesOf(c.input(1)));
+  WEIR_ASSIGN_OR_RETURN(const std::string bytes, MapKey(c.input(1)));
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape()));
   *out->data<bool>() = map->entries->contains(bytes);
   return absl::OkStatus();
@@ -83,7 +69,7 @@ void OutputMap(KernelContext& c, int depth, TensorMap::Entries entries) {
 
 absl::Status Insert(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const TensorMap* map, InputMap(c));
-  WEIR_ASSIGN_OR_RETURN(const std::string bytes, BytesOf(c.input(1)));
+  WEIR_ASSIGN_OR_RETURN(const std::string bytes, MapKey(c.input(1)));
   WEIR_ASSIGN_OR_RETURN(const int depth, NestingDepth(c.input(2)));
   TensorMap::Entries entries = *map->entries;
   TensorMap::Entry& entry = entries[bytes];
@@ -95,7 +81,7 @@ absl::Status Insert(KernelContext& c) {
 
 absl::Status Erase(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const TensorMap* map, InputMap(c));
-  WEIR_ASSIGN_OR_RETURN(const std::string bytes, BytesOf(c.input(1)));
+  WEIR_ASSIGN_OR_RETURN(const std::string bytes, MapKey(c.input(1)));
   TensorMap::Entries entries = *map->entries;
   if (entries.erase(bytes) == 0) return NoKey("erase non-existent item", c.input(1));
   OutputMap(c, map->depth, std::move(entries));

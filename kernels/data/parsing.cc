@@ -8,6 +8,7 @@
 
 #include "absl/strings/escaping.h"
 #include "weir/core/io/proto_values.h"
+#include "weir/core/tensor/variant.h"
 #include "weir/kernels/data/json_example.h"
 #include "weir/kernels/lib/arguments.h"
 #include "weir/kernels/lib/registry.h"
@@ -208,14 +209,9 @@ absl::StatusOr<Kernel> MakeParseTensor(const KernelInit& init) {
 
 absl::Status SerializeTensor(KernelContext& c) {
   const Tensor& in = c.input(0);
+  if (in.dtype() == DT_VARIANT) WEIR_RETURN_IF_ERROR(CheckHasParts(in));
   proto::TensorProto proto;
-  proto.set_dtype(static_cast<proto::DataType>(in.dtype()));
-  ShapeToProto(in.shape(), proto.mutable_tensor_shape());
-  if (in.dtype() == DT_STRING) {
-    for (const std::string& each : in.flat<std::string>()) proto.add_string_val(each);
-  } else {
-    proto.set_tensor_content(in.raw(), in.num_bytes());
-  }
+  TensorToProtoContent(in, &proto);
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, Shape()));
   if (!proto.SerializeToString(out->data<std::string>())) {
     return InvalidArgument("the tensor is too large to be serialized: ", in.Description());
@@ -225,8 +221,8 @@ absl::Status SerializeTensor(KernelContext& c) {
 
 absl::StatusOr<Kernel> MakeSerializeTensor(const KernelInit& init) {
   const auto type = init.attr<DataType>("T");
-  if (type == DT_STRING || IsPlain(type)) return Kernel(&SerializeTensor);
-  return Unimplemented("SerializeTensor of ", DataTypeName(type));
+  if (type == DT_RESOURCE) return Unimplemented("SerializeTensor of ", DataTypeName(type));
+  return Kernel(&SerializeTensor);
 }
 
 absl::Status DecodeJson(KernelContext& c) {

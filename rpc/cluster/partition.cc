@@ -155,10 +155,12 @@ class Partitioner {
     for (const PlanValue& input : n.inputs) {
       WEIR_ASSIGN_OR_RETURN(*def.add_input(), ValueOn(task, Resolve(input), &n));
     }
+    std::set<std::string> names;
     for (const int control : n.controls) {
-      WEIR_ASSIGN_OR_RETURN(const std::string name, ControlOn(task, control));
-      if (!name.empty()) AddControl(name, &def);
+      WEIR_ASSIGN_OR_RETURN(std::string name, ControlOn(task, control));
+      if (!name.empty()) names.insert(std::move(name));
     }
+    for (const std::string& name : names) def.add_input(absl::StrCat("^", name));
     Part(task)->add_node()->Swap(&def);
     return absl::OkStatus();
   }
@@ -200,12 +202,6 @@ class Partitioner {
     const PlanNode& n = NodeOf(value.node);
     const int from = tasks_[value.node];
     const Pair pair = {from, task, NewEdge("edge", n), BaseType(n.type(value.output))};
-    if (pair.type == DT_VARIANT) {
-      return Unimplemented("The variant that ", n.node->Label(),
-                           " returns, such as a list, is used on ", Host(task).name,
-                           ": variants cannot cross between tasks. Place both nodes "
-                           "on one task");
-    }
     std::string sent = NameOf(value);
     if (reader != nullptr) {
       proto::NodeDef* const read = AddIdentity(from, n.node->name(), sent, pair.type);

@@ -44,8 +44,7 @@ struct StepPartition {
 // task with full devices and names unchanged, and the functions that they call. An edge between two
 // tasks becomes a pair of _Send and _Recv, as TensorFlow's masters cut graphs, so that any of its
 // tasks can run any part. Returns the errors of PruneGraph and FindLoops, and INVALID_ARGUMENT for
-// a loop that several tasks run and that has no LoopCond; UNIMPLEMENTED for an edge between tasks
-// that carries a variant, such as a list of tensors.
+// a loop that several tasks run and that has no LoopCond.
 absl::StatusOr<StepPartition> PartitionStep(const PlanRequest& request, const Graph& graph,
                                             const TaskPlacement& placement);
 

@@ -7,6 +7,7 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "weir/core/io/graph_io.h"
+#include "weir/core/tensor/variant.h"
 #include "weir/proto/worker.pb.h"
 #include "weir/rpc/lib/message_bytes.h"
 
@@ -49,6 +50,7 @@ absl::StatusOr<grpc::ByteBuffer> EncodeSentValue(const SentValue& sent) {
     return ToBytes(response);
   }
   const Tensor& tensor = sent.value;
+  if (tensor.dtype() == DT_VARIANT) WEIR_RETURN_IF_ERROR(CheckHasParts(tensor));
   const bool is_plain = IsPlain(tensor.dtype());
   if (!is_plain) TensorToProtoContent(tensor, response.mutable_tensor());
   if ((is_plain ? tensor.num_bytes() : response.ByteSizeLong()) > kMaxBytes)

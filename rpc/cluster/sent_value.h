@@ -9,7 +9,7 @@ namespace weir::rpc {
 
 // A value on its way between tasks: the bytes of a RecvTensorResponse. They refer to the tensor's
 // memory, which stays alive as long. INTERNAL, as in TensorFlow, for a tensor that protobuf cannot
-// hold (2 GiB).
+// hold (2 GiB); UNIMPLEMENTED for a variant that exists only on its task, such as a data set.
 absl::StatusOr<grpc::ByteBuffer> EncodeSentValue(const SentValue& sent);
 
 // Reads such a message. INVALID_ARGUMENT for anything else. `*require_ack`: the sender keeps the

@@ -85,6 +85,24 @@ def kinds_of_values(cluster):
     return run
 
 
+def variants(cluster):
+    """A list, a map and an optional, to the ps and back."""
+    x = tf1.placeholder(tf.float32, [2, 2])
+    rows = tf.raw_ops.TensorListFromTensor(tensor=x, element_shape=[2])
+    with on_ps(cluster):
+        more = tf.raw_ops.TensorListSetItem(input_handle=rows, index=3, item=[5.0, 6.0], resize_if_index_out_of_bounds=True)
+        table = tf.raw_ops.TensorMapInsert(input_handle=tf.raw_ops.EmptyTensorMap(), key=3, value=x[0])
+        some = tf.raw_ops.OptionalFromValue(components=[x[1], tf.strings.as_string(x)])
+    stacked = tf.raw_ops.TensorListStack(input_handle=more, element_shape=[2], element_dtype=tf.float32)
+    found = tf.raw_ops.TensorMapLookup(input_handle=table, key=3, value_dtype=tf.float32)
+    values = tf.raw_ops.OptionalGetValue(optional=some, output_types=[tf.float32, tf.string], output_shapes=[[2], [2, 2]])
+
+    def run(session):
+        return session.run([stacked, found] + values, {x: [[1.0, 2.0], [3.0, 4.0]]})
+
+    return run
+
+
 def failures(cluster):
     """The client sees the failed node."""
     x = tf1.placeholder(tf.float32, [])
@@ -141,7 +159,7 @@ def faults_of(serve, weir_jobs):
     others = [tf.distribute.Server(tasks, job_name=job, task_index=0) for job in tasks if job not in weir_jobs]
     faults = 0
     try:
-        for make in (training, branches_and_loops, kinds_of_values, failures):
+        for make in (training, branches_and_loops, kinds_of_values, variants, failures):
             expected, got = run_in(make, None), run_in(make, "grpc://" + tasks["worker"][0])
             if not equal(expected, got):
                 faults += 1
@@ -155,7 +173,7 @@ def faults_of(serve, weir_jobs):
 def main():
     mixes = (["ps"], ["worker"], ["ps", "worker"])
     faults = sum(faults_of(sys.argv[1], mix) for mix in mixes)
-    print("4 graphs on %d clusters, %d faults" % (len(mixes), faults))
+    print("5 graphs on %d clusters, %d faults" % (len(mixes), faults))
     os._exit(1 if faults else 0)
 
 

@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "weir/core/graph/scope.h"
 #include "weir/core/io/graph_io.h"
+#include "weir/core/tensor/variant.h"
 #include "weir/ops/framework/control_flow.h"
 #include "weir/ops/framework/variables.h"
 #include "weir/ops/lib/array.h"
@@ -442,6 +443,18 @@ TEST(SentValue, ComesBack) {
     EXPECT_TRUE(IdenticalTensors(back->value, value)) << value.Description();
     EXPECT_FALSE(require_ack);
   }
+  Variant unknown{.type_name = "x", .metadata = "m", .value = Tensors{Tensor::Scalar(2.f)}};
+  auto variant = EncodeSentValue({Tensor::Scalar(unknown), false});
+  ASSERT_TRUE(variant.ok()) << variant.status();
+  bool ack = true;
+  const auto read = DecodeSentValue(&*variant, &ack);
+  ASSERT_TRUE(read.ok()) << read.status();
+  const Variant& same = *read->value.data<Variant>();
+  EXPECT_EQ(same.type_name, "x");
+  EXPECT_EQ(same.metadata, "m");
+  EXPECT_EQ(std::any_cast<const Tensors&>(same.value)[0].scalar<float>(), 2);
+  unknown.value = 1;
+  EXPECT_TRUE(absl::IsUnimplemented(EncodeSentValue({Tensor::Scalar(unknown), false}).status()));
   auto dead = EncodeSentValue({Tensor(), true});
   bool require_ack = false;
   EXPECT_TRUE(DecodeSentValue(&*dead, &require_ack)->is_dead);
