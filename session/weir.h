@@ -124,6 +124,7 @@
 #include "weir/session/model/freeze.h"
 #include "weir/session/model/meta_graph.h"
 #include "weir/session/model/restore.h"
+#include "weir/session/model/resume_state.h"
 #include "weir/session/model/saved_function.h"
 #include "weir/session/model/saved_model.h"
 #include "weir/session/model/saver.h"

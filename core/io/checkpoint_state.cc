@@ -139,6 +139,8 @@ std::string PinPath(const std::string& prefix) { return WithoutShards(prefix) + 
 
 std::string MetricPath(const std::string& prefix) { return WithoutShards(prefix) + ".metric"; }
 
+std::string ResumePath(const std::string& prefix) { return WithoutShards(prefix) + ".resume"; }
+
 bool IsPinned(const std::string& prefix) { return Files().Exists(PinPath(prefix)); }
 
 namespace {
@@ -168,6 +170,7 @@ absl::Status RemoveCheckpoint(const std::string& prefix, int version) {
                         version < 2 ? V1Files(prefix) : BundleFiles(prefix));
   paths.push_back(MetaGraphPath(prefix));
   paths.push_back(MetricPath(prefix));
+  paths.push_back(ResumePath(prefix));
   for (const std::string& path : paths) {
     const absl::Status removed = Files().Remove(path);
     if (!removed.ok() && !absl::IsNotFound(removed)) return removed;

@@ -59,9 +59,13 @@ bool IsPinned(const std::string& prefix);
 // Returns "m-7.metric" in the same way: the file with the checkpoint's metric (retention.h).
 std::string MetricPath(const std::string& prefix);
 
-// Removes the files of a checkpoint, its meta graph and its metric. For V2 it removes the index
-// first, so that a partly removed checkpoint is not mistaken for a valid one. `version` is the
-// format version. Missing files are not an error.
+// Returns "m-7.resume" in the same way: the file with what a run needs besides the checkpoint to
+// resume exactly (session/model/resume_state.h). Other programs ignore it.
+std::string ResumePath(const std::string& prefix);
+
+// Removes the files of a checkpoint, its meta graph, its metric and its resume file. For V2 it
+// removes the index first, so that a partly removed checkpoint is not mistaken for a valid one.
+// `version` is the format version. Missing files are not an error.
 absl::Status RemoveCheckpoint(const std::string& prefix, int version = 2);
 
 }  // namespace weir

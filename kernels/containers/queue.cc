@@ -15,6 +15,8 @@ absl::StatusOr<Kernel> MakeQueue(const KernelInit& init) {
   QueueSpec spec;
   spec.kind = std::string(absl::StripSuffix(node.op_name(), "V2"));
   spec.name = name.name;
+  spec.container = name.container;
+  spec.is_own = name.is_own;
   spec.types = init.attr<DataTypes>("component_types");
   spec.shapes = init.attr<std::vector<Shape>>("shapes");
   WEIR_ASSIGN_OR_RETURN(const int64_t capacity, NarrowAttr(node, "capacity"));

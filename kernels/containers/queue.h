@@ -1,6 +1,7 @@
 #ifndef WEIR_KERNELS_CONTAINERS_QUEUE_H_
 #define WEIR_KERNELS_CONTAINERS_QUEUE_H_
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,8 @@ namespace weir {
 struct QueueSpec {
   std::string kind;  // "FIFOQueue"
   std::string name;
+  std::string container = {};
+  bool is_own = false;  // ResourceName::is_own
   DataTypes types;
   // One shape per component, or empty: then elements may have any shapes and cannot be batched.
   // Shapes of padding queues may be partially unknown.
@@ -38,6 +41,12 @@ class QueueOrder {
   // Undoes Take; called in the reverse order of the Takes.
   virtual void PutBack(Tensors element) = 0;
   virtual int64_t size() const = 0;
+  // The elements, in an order in which Put makes the same queue.
+  virtual std::vector<Tensors> Elements() const = 0;
+  // The stream that decides which element is next, as key, counter and words drawn; empty if none
+  // does. Restore continues it after Elements() were put.
+  virtual std::vector<uint64_t> Draws() const { return {}; }
+  virtual void RestoreDraws(absl::Span<const uint64_t> /*draws*/) {}
 };
 
 // A queue. Steps that find it full or empty wait in arrival order. No element is lost before the
@@ -72,6 +81,17 @@ class QueueState final : public WaitableResource {
   int64_t size();
   bool is_closed();
 
+  // What the queue holds, and how many calls wait for room or for elements.
+  struct Contents {
+    std::vector<Tensors> elements;
+    std::vector<uint64_t> draws;
+    bool closed = false;
+    int64_t waiting = 0;
+  };
+  Contents contents();
+  // Replaces the contents. INVALID_ARGUMENT if an element is not one of this queue.
+  absl::Status Restore(Contents contents);
+
  private:
   enum Lane { kEnqueue, kDequeue };
   // A dequeue in progress.
@@ -94,6 +114,7 @@ class QueueState final : public WaitableResource {
   const QueueSpec spec_;
   std::unique_ptr<QueueOrder> order_;
   bool closed_ = false;
+  std::atomic<int64_t> waiting_{0};  // calls that are not done
 };
 
 // Splits a batch, component by component, into its rows, which are copied. All components have the

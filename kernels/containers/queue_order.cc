@@ -19,6 +19,7 @@ class FirstInFirstOut final : public QueueOrder {
   }
   void PutBack(Tensors element) override { elements_.push_front(std::move(element)); }
   int64_t size() const override { return static_cast<int64_t>(elements_.size()); }
+  std::vector<Tensors> Elements() const override { return {elements_.begin(), elements_.end()}; }
 
  private:
   std::deque<Tensors> elements_;
@@ -28,19 +29,35 @@ class FirstInFirstOut final : public QueueOrder {
 // The draws are TensorFlow's: the words of a Philox stream, modulo the size.
 class Shuffled final : public QueueOrder {
  public:
-  explicit Shuffled(const Philox& stream) : words_(stream) {}
+  explicit Shuffled(const Philox& stream) : stream_(stream), words_(stream) {}
   void Put(Tensors element) override { elements_.push_back(std::move(element)); }
   Tensors Take() override {
     std::swap(elements_[words_() % elements_.size()], elements_.back());
+    ++drawn_;
     Tensors element = std::move(elements_.back());
     elements_.pop_back();
     return element;
   }
   void PutBack(Tensors element) override { elements_.push_back(std::move(element)); }
   int64_t size() const override { return static_cast<int64_t>(elements_.size()); }
+  std::vector<Tensors> Elements() const override { return elements_; }
+  std::vector<uint64_t> Draws() const override {
+    return {stream_.key(), stream_.counter_low(), stream_.counter_high(), drawn_};
+  }
+  void RestoreDraws(absl::Span<const uint64_t> draws) override {
+    constexpr uint64_t kWordsInBlock = 4;
+    stream_ = Philox(draws[0], draws[1], draws[2]);
+    drawn_ = draws[3];
+    Philox next = stream_;
+    next.Skip(drawn_ / kWordsInBlock);
+    words_ = PhiloxWords(next);
+    for (uint64_t i = 0; i < drawn_ % kWordsInBlock; ++i) words_();
+  }
 
  private:
+  Philox stream_;
   PhiloxWords words_;
+  uint64_t drawn_ = 0;
   std::vector<Tensors> elements_;
 };
 
@@ -57,6 +74,11 @@ class ByPriority final : public QueueOrder {
     elements_.emplace_hint(elements_.lower_bound(priority), priority, std::move(element));
   }
   int64_t size() const override { return static_cast<int64_t>(elements_.size()); }
+  std::vector<Tensors> Elements() const override {
+    std::vector<Tensors> elements;
+    for (const auto& [priority, element] : elements_) elements.push_back(element);
+    return elements;
+  }
 
  private:
   std::multimap<int64_t, Tensors> elements_;

@@ -211,13 +211,18 @@ std::optional<absl::Status> QueueState::TryEnqueue(std::vector<Tensors>* element
 
 void QueueState::Enqueue(std::vector<Tensors> elements, Cancellation* cancellation, Done done) {
   auto shared = std::make_shared<std::vector<Tensors>>(std::move(elements));
+  ++waiting_;
   Wait(kEnqueue,
        {.attempt = [this, shared,
                     next = size_t{0}]() mutable { return TryEnqueue(shared.get(), &next); },
         .roll_back = nullptr,
         .cancelled = "Enqueue operation was cancelled",
         .cancellation = cancellation,
-        .done = std::move(done)});
+        .done =
+            [this, done = std::move(done)](absl::Status status) {
+              --waiting_;
+              done(std::move(status));
+            }});
 }
 
 void QueueState::PutBack(PendingDequeue* pending) {
@@ -262,12 +267,14 @@ std::optional<absl::Status> QueueState::TryDequeue(PendingDequeue* pending) {
 
 void QueueState::Take(std::shared_ptr<PendingDequeue> pending, Cancellation* cancellation,
                       TakeCallback done) {
+  ++waiting_;
   Wait(kDequeue, {.attempt = [this, pending] { return TryDequeue(pending.get()); },
                   .roll_back = [this, pending] { PutBack(pending.get()); },
                   .cancelled = "Dequeue operation was cancelled",
                   .cancellation = cancellation,
                   .done =
-                      [pending, done = std::move(done)](absl::Status status) {
+                      [this, pending, done = std::move(done)](absl::Status status) {
+                        --waiting_;
                         if (status.ok()) {
                           done(std::move(pending->result));
                         } else {

@@ -6,13 +6,23 @@
 #include <vector>
 
 #include "weir/core/io/function_library.h"
+#include "weir/kernels/data/iterator_state.h"
 
 namespace weir {
 
 absl::StatusOr<Tensors> CapturedFunction::Call(const DatasetContext& x, const Tensors& args) const {
   Tensors all = args, results;
   all.insert(all.end(), captured.begin(), captured.end());
-  WEIR_RETURN_IF_ERROR(function->Call(x.step, x.caller, all, &results));
+  IteratorPosition* const position = IteratorPosition::Current();
+  if (position == nullptr || function->state() == Function::State::kNone) {
+    WEIR_RETURN_IF_ERROR(function->Call(x.step, x.caller, all, &results));
+    return results;
+  }
+  if (!changes.empty()) position->NoteChange(changes);
+  NotedDraws draws(*position, x.step.draws);
+  StepInfo step = x.step;
+  step.draws = &draws;
+  WEIR_RETURN_IF_ERROR(function->Call(step, x.caller, all, &results));
   return results;
 }
 
@@ -40,10 +50,59 @@ absl::StatusOr<int64_t> CapturedFunction::Number(const DatasetContext& x, const 
   return *results[0].data<int64_t>();
 }
 
+namespace {
+
+// Whether what the node changes is more than the position of its random stream.
+bool ChangesOtherState(const Node& node) {
+  const OpTraits& traits = node.op().traits();
+  if (traits.effect == Effect::kMutates || traits.writes_variables()) return true;
+  return node.op().stateful() && traits.effect == Effect::kByState &&
+         traits.variable_use == VariableUse::kNone &&
+         traits.container.kind == ContainerUse::Kind::kNone && traits.calls == nullptr;
+}
+
+// Appends the functions that a node names.
+void AddFunctions(const Node& node, std::vector<FunctionRef>* functions) {
+  if (node.op().is_function())
+    functions->push_back({node.op_name(), std::make_shared<AttrMap>(node.attrs())});
+  for (const auto& [name, value] : node.attrs()) {
+    if (const auto* function = std::get_if<FunctionRef>(&value.value()))
+      functions->push_back(*function);
+    if (const auto* several = std::get_if<std::vector<FunctionRef>>(&value.value()))
+      functions->insert(functions->end(), several->begin(), several->end());
+  }
+}
+
+// Visits the nodes of these functions, and of those that they name.
+absl::Status VisitFunctions(std::vector<FunctionRef> named, Functions& functions,
+                            absl::FunctionRef<void(const Node&)> visit) {
+  std::unordered_set<std::string> called;
+  for (size_t i = 0; i < named.size(); ++i) {
+    if (!called.insert(FunctionKey(named[i])).second) continue;
+    WEIR_ASSIGN_OR_RETURN(const FunctionBody body, functions.MakeBody(named[i], ""));
+    for (const auto& node : body.graph->nodes()) {
+      visit(*node);
+      AddFunctions(*node, &named);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<CapturedFunction> CapturedFunctionOf(const KernelInit& init,
                                                     absl::string_view attr) {
   CapturedFunction f;
-  WEIR_ASSIGN_OR_RETURN(f.function, FindFunction(init, init.attr<FunctionRef>(attr)));
+  const auto function = init.attr<FunctionRef>(attr);
+  WEIR_ASSIGN_OR_RETURN(f.function, FindFunction(init, function));
+  if (f.function->state() == Function::State::kAny) {
+    const auto look = [&](const Node& node) {
+      if (!f.changes.empty() || !ChangesOtherState(node)) return;
+      f.changes = absl::StrCat(node.Label(), " in the function '", function.name, "' of ",
+                               init.node.Label());
+    };
+    WEIR_RETURN_IF_ERROR(VisitFunctions({function}, *init.functions, look));
+  }
   f.preserve_cardinality = init.node.attr_or<bool>("preserve_cardinality", false);
   return f;
 }
@@ -62,20 +121,6 @@ absl::StatusOr<CapturedFunction> WithCaptured(const KernelContext& c, CapturedFu
   WEIR_ASSIGN_OR_RETURN(f.captured, OwnInputs(c, argument));
   return f;
 }
-
-namespace {
-
-// Appends the functions that a node names.
-void AddFunctions(const Node& node, std::vector<FunctionRef>* functions) {
-  for (const auto& [name, value] : node.attrs()) {
-    if (const auto* function = std::get_if<FunctionRef>(&value.value()))
-      functions->push_back(*function);
-    if (const auto* several = std::get_if<std::vector<FunctionRef>>(&value.value()))
-      functions->insert(functions->end(), several->begin(), several->end());
-  }
-}
-
-}  // namespace
 
 absl::Status VisitNodesBehind(const Node& node, Functions* functions,
                               absl::FunctionRef<void(const Node&)> visit) {
@@ -97,13 +142,8 @@ absl::Status VisitNodesBehind(const Node& node, Functions* functions,
     stack.emplace_back(next, true);
     for (const Output& input : next->inputs()) stack.emplace_back(input.node, false);
   }
-  std::unordered_set<std::string> called;
-  for (size_t i = 0; i < named.size(); ++i) {
-    if (!called.insert(FunctionKey(named[i])).second) continue;
-    WEIR_ASSIGN_OR_RETURN(const FunctionBody body, functions->MakeBody(named[i], ""));
-    for (const auto& inner : body.graph->nodes()) visit_one(*inner);
-  }
-  return absl::OkStatus();
+  if (functions == nullptr) return absl::OkStatus();
+  return VisitFunctions(std::move(named), *functions, visit);
 }
 
 absl::StatusOr<NestedIterator> IterateOver(DatasetPtr dataset) {

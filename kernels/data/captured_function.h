@@ -2,6 +2,7 @@
 #define WEIR_KERNELS_DATA_CAPTURED_FUNCTION_H_
 
 #include <memory>
+#include <string>
 
 #include "absl/functional/function_ref.h"
 #include "weir/core/runtime/function.h"
@@ -16,6 +17,9 @@ struct CapturedFunction {
   Tensors captured = {};
   // Whether the end of a mapped sequence is an error (the attribute of that name).
   bool preserve_cardinality = false;
+  // Describes a node that changes more than random streams, which a repeated iteration changes
+  // again; "" if there is none.
+  std::string changes = {};
 
   absl::StatusOr<Tensors> Call(const DatasetContext& x, const Tensors& args) const;
   // Returns the result for an element. OUT_OF_RANGE means the end, unless the sequence must be as

@@ -77,7 +77,7 @@ struct StatsAggregator final : public Resource {
 
 template <class T>
 absl::StatusOr<Kernel> MakeHintHandle(const KernelInit& init) {
-  return MakeHandleKernel<T>(init, [](const std::string&) { return std::make_shared<T>(); });
+  return MakeHandleKernel<T>(init, [](const ResourceName&) { return std::make_shared<T>(); });
 }
 
 absl::StatusOr<Kernel> MakeThreadPool(const KernelInit& init) {

@@ -1,12 +1,10 @@
 #include <algorithm>
-#include <mutex>
 
 #include "weir/core/runtime/resource.h"
 #include "weir/core/tensor/variant.h"
 #include "weir/kernels/containers/stored_values.h"
-#include "weir/kernels/data/dataset_ahead.h"
 #include "weir/kernels/data/iterator_handle.h"
-#include "weir/kernels/data/iterator_position.h"
+#include "weir/kernels/data/iterator_state.h"
 #include "weir/kernels/lib/arguments.h"
 #include "weir/kernels/lib/registry.h"
 #include "weir/kernels/lib/waiter_queue.h"
@@ -16,109 +14,7 @@ namespace weir {
 
 namespace {
 
-// The state of an iteration over a dataset.
-class IteratorState final : public Resource {
- public:
-  explicit IteratorState(std::string name) : name_(std::move(name)) {}
-
-  std::string Describe() const override { return "iterator '" + name_ + "'"; }
-  void Clear() override { Replace(Iteration()); }
-  // Restarts at the beginning of the dataset.
-  absl::Status Start(DatasetPtr dataset) {
-    WEIR_ASSIGN_OR_RETURN(Iteration iteration,
-                          Iteration::Of(std::move(dataset), std::make_shared<IteratorPosition>()));
-    Replace(std::move(iteration));
-    return absl::OkStatus();
-  }
-  // Starts at the beginning unless already started.
-  absl::Status StartOnce(const std::function<absl::StatusOr<DatasetPtr>()>& make) {
-    const std::lock_guard<std::mutex> start(start_mutex_);
-    if (started()) return absl::OkStatus();
-    WEIR_ASSIGN_OR_RETURN(DatasetPtr dataset, make());
-    return Start(std::move(dataset));
-  }
-  // Returns nullopt at the end.
-  MaybeElement Next(const StepInfo& step, const Node& caller) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (iteration_.iterator == nullptr) return Uninitialized("GetNext()");
-    return iteration_.Next({step, caller, ahead_});
-  }
-  // Returns where the iteration stands.
-  absl::StatusOr<Tensors> Save() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (iteration_.iterator == nullptr) return Uninitialized("Save()");
-    return iteration_.position->Save();
-  }
-  // Continues, with the dataset that it has, where a saved iteration stood.
-  absl::Status Restore(const StepInfo& step, const Node& caller, const Tensors& saved) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (iteration_.iterator == nullptr) return Uninitialized("Restore()");
-    int64_t calls = 0;
-    WEIR_ASSIGN_OR_RETURN(std::shared_ptr<IteratorPosition> position,
-                          IteratorPosition::Load(saved, &calls));
-    WEIR_ASSIGN_OR_RETURN(Iteration iteration,
-                          Iteration::Of(iteration_.dataset, std::move(position)));
-    for (; calls > 0; --calls) {
-      const MaybeElement dropped = iteration.Next({step, caller, ahead_});
-      if (step.cancellation != nullptr && step.cancellation->cancelled())
-        return step.cancellation->status();
-      if (!dropped.ok() && HasEnded(step)) return dropped.status();
-      if (dropped.ok() && !*dropped) break;
-    }
-    if (calls > 1 || !iteration.position->has_restored_all()) {
-      return DataLoss("The position that was saved does not fit ", Describe(),
-                      ": its dataset has fewer elements or fewer random orders");
-    }
-    std::swap(iteration_, iteration);
-    return absl::OkStatus();
-  }
-  bool started() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return iteration_.iterator != nullptr;
-  }
-  static absl::Status Uninitialized(absl::string_view call) {
-    return FailedPrecondition(
-        call,
-        " failed because the iterator has not been initialized. Ensure that you have run the "
-        "initializer operation for this iterator before getting the next element.");
-  }
-
- private:
-  struct Iteration {
-    DatasetPtr dataset;  // referenced by the iterator
-    std::shared_ptr<IteratorPosition> position;
-    std::unique_ptr<DatasetIterator> iterator;
-    bool ended = false;
-
-    static absl::StatusOr<Iteration> Of(DatasetPtr dataset,
-                                        std::shared_ptr<IteratorPosition> position) {
-      const IteratorPosition::Scope scope(position.get());
-      WEIR_ASSIGN_OR_RETURN(std::unique_ptr<DatasetIterator> iterator, dataset->Iterate());
-      return Iteration{std::move(dataset), std::move(position), std::move(iterator)};
-    }
-    MaybeElement Next(const DatasetContext& x) {
-      const IteratorPosition::Scope scope(position.get());
-      MaybeElement element = iterator->Next(x);
-      if (!ended && (element.ok() || !HasEnded(x.step))) position->CountCall();
-      ended = element.ok() && !*element;
-      return element;
-    }
-  };
-
-  // The old iteration is destroyed from its iterator on: what works ahead for it uses the others.
-  void Replace(Iteration iteration) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    std::swap(iteration_, iteration);
-  }
-
-  const std::string name_;
-  std::mutex start_mutex_;
-  std::mutex mutex_;
-  AheadGroup ahead_;
-  Iteration iteration_;
-};
-
-std::shared_ptr<IteratorState> NewState(const std::string& name) {
+std::shared_ptr<IteratorState> NewState(const ResourceName& name) {
   return std::make_shared<IteratorState>(name);
 }
 
@@ -127,8 +23,8 @@ absl::StatusOr<Kernel> MakeIteratorHandle(const KernelInit& init) {
 }
 
 absl::Status AnonymousIterator(KernelContext& c) {
-  const std::string name = "anonymous iterator";
-  return SetAnonymous(c, name, NewState(name));
+  const ResourceName name = {.container = "", .name = "anonymous iterator"};
+  return SetAnonymous(c, name.name, NewState(name));
 }
 
 // The dataset comes from a function, which is called when the iterator is first used.

@@ -11,7 +11,7 @@
 #include "absl/algorithm/container.h"
 #include "weir/core/tensor/exception.h"
 #include "weir/kernels/data/dataset_prefetch.h"
-#include "weir/kernels/data/iterator_position.h"
+#include "weir/kernels/data/iterator_state.h"
 #include "weir/kernels/lib/draw_order.h"
 
 // Prefetching iterators, which run on the session's threads. Elements read and computed ahead are
@@ -53,10 +53,10 @@ struct Call {
   MaybeElement result;
   int64_t bytes = 0;
   Pace::Clock::duration spent{0};
-  std::vector<std::pair<const void*, Philox>> drawn;  // by stream: what it has drawn
-  std::atomic<bool> gives_way{false};                 // to an earlier call
+  std::vector<std::pair<const SeedSource*, Philox>> drawn;  // by stream: what it has drawn
+  std::atomic<bool> gives_way{false};                       // to an earlier call
 
-  const Philox* Drawn(const void* stream) const {
+  const Philox* Drawn(const SeedSource* stream) const {
     const auto it = absl::c_find_if(drawn, [&](const auto& d) { return d.first == stream; });
     return it == drawn.end() ? nullptr : &it->second;
   }
@@ -163,10 +163,10 @@ class Prefetcher final : public AheadWork, public std::enable_shared_from_this<P
    public:
     Draws(Prefetcher& prefetcher, Call& call, Cancellation* cancellation)
         : prefetcher_(prefetcher), call_(call), cancellation_(cancellation) {}
-    Philox Draw(const void* stream, absl::FunctionRef<Philox()> reserve) override {
+    Philox Draw(SeedSource& stream, absl::FunctionRef<Philox()> reserve) override {
       std::optional<Philox> drawn;
       HelpUntil(*prefetcher_.step_.pool, cancellation_, [&] {
-        drawn = prefetcher_.TryDraw(call_, stream, reserve);
+        drawn = prefetcher_.TryDraw(call_, &stream, reserve);
         return drawn || call_.gives_way;
       });
       if (drawn) return *drawn;
@@ -182,7 +182,7 @@ class Prefetcher final : public AheadWork, public std::enable_shared_from_this<P
 
   // Returns nothing if an earlier call has not drawn. If that call is not even running, this one
   // has to give way.
-  std::optional<Philox> TryDraw(Call& call, const void* stream,
+  std::optional<Philox> TryDraw(Call& call, const SeedSource* stream,
                                 absl::FunctionRef<Philox()> reserve) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (const Philox* const before = call.Drawn(stream)) return *before;

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "weir/kernels/data/dataset.h"
-#include "weir/kernels/data/iterator_position.h"
+#include "weir/kernels/data/iterator_state.h"
 #include "weir/kernels/lib/philox.h"
 
 // The random streams of datasets, number for number those of TensorFlow.

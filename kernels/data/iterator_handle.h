@@ -15,13 +15,13 @@
 // Handles of iterators: those of named ones, those that nobody else can find, and their text.
 namespace weir {
 
-// Returns a constant kernel with the handle of a node's resource, a T made from its name. It is
-// shared by name like all of a session's resources.
+// Returns a constant kernel with the handle of a node's resource, a T made from its ResourceName.
+// It is shared by name like all of a session's resources.
 template <class T, class Make>
 absl::StatusOr<Kernel> MakeHandleKernel(const KernelInit& init, const Make& make) {
   WEIR_ASSIGN_OR_RETURN(const ResourceName name, NameOfResource(init.node));
   auto resource = name.SelectMap(init.resources).LookupOrCreate<T>(name.container, name.name, [&] {
-    return make(name.name);
+    return make(name);
   });
   return Kernel::Constant(HandleTo(init.device, name, std::move(resource)));
 }

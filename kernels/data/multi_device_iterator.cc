@@ -103,8 +103,8 @@ class MultiDeviceState final : public Resource {
 size_t NumShards(const Node& node) { return node.attr<std::vector<std::string>>("devices").size(); }
 
 absl::StatusOr<Kernel> MakeHandle(const KernelInit& init) {
-  return MakeHandleKernel<MultiDeviceState>(init, [&](const std::string& name) {
-    return std::make_shared<MultiDeviceState>(name, NumShards(init.node));
+  return MakeHandleKernel<MultiDeviceState>(init, [&](const ResourceName& name) {
+    return std::make_shared<MultiDeviceState>(name.name, NumShards(init.node));
   });
 }
 

@@ -342,7 +342,7 @@ absl::Status ExtractGlimpse(KernelContext& c, const GlimpseOptions& o, RandomStr
   WEIR_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, shape));
   if (out->num_elements() == 0) return absl::OkStatus();
   const int64_t rows = images.dim(1), columns = images.dim(2), count = height * width * channels;
-  PhiloxWords words(stream.Reserve(static_cast<uint64_t>(out->num_elements())));
+  PhiloxWords words(stream.Reserve(static_cast<uint64_t>(out->num_elements()), c.step()));
   for (int64_t b = 0; b < images.dim(0); ++b) {
     ThrowIfCancelled();
     const float* image = images.data<float>() + b * rows * columns * channels;
@@ -377,8 +377,10 @@ absl::StatusOr<Kernel> MakeGlimpse(const KernelInit& init) {
     return InvalidArgument("The noise could only be uniform, gaussian, or zero, got ", noise);
   }
   // The op has no seed, so its noise is not reproducible.
-  std::random_device device;
-  const auto stream = std::make_shared<RandomStream>(init.node.name(), Philox(device(), device()));
+  const auto stream = RandomStream::Named(init.resources, init.node.name(), [] {
+    std::random_device device;
+    return Philox(device(), device());
+  });
   return Kernel([o, stream](KernelContext& c) { return ExtractGlimpse(c, o, *stream); });
 }
 

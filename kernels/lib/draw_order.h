@@ -3,6 +3,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "weir/kernels/lib/philox.h"
+#include "weir/kernels/lib/seed_source.h"
 
 namespace weir {
 
@@ -14,7 +15,7 @@ class DrawOrder {
   // Returns reserve(), the start of the numbers that this call draws from a stream, when all
   // earlier calls have drawn from it or have ended. A call draws once from a stream; if it is made
   // again, it gets the same numbers. Throws StepCancelled if the call must end first.
-  virtual Philox Draw(const void* stream, absl::FunctionRef<Philox()> reserve) = 0;
+  virtual Philox Draw(SeedSource& stream, absl::FunctionRef<Philox()> reserve) = 0;
 };
 
 }  // namespace weir

@@ -177,7 +177,7 @@ absl::Status RunSampler(KernelContext& c, const SamplerOptions& o, ClassSampler&
   WEIR_ASSIGN_OR_RETURN(Tensor * true_counts, c.AllocateOutput(1, c.input(0).shape()));
   WEIR_ASSIGN_OR_RETURN(Tensor * sampled_counts, c.AllocateOutput(2, Shape({o.num_sampled})));
   constexpr uint64_t kWords = 2048;  // per sample, as in TensorFlow
-  PhiloxWords words(streams.Reserve(kWords * static_cast<uint64_t>(o.num_sampled) / 4));
+  PhiloxWords words(streams.Reserve(kWords * static_cast<uint64_t>(o.num_sampled) / 4, c.step()));
   const absl::Span<int64_t> out = sampled->flat<int64_t>();
   WEIR_ASSIGN_OR_RETURN(const int64_t tries, DrawClasses(sampler, o.unique, words, out));
   const auto count = [&](int64_t value) {

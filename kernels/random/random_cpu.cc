@@ -12,22 +12,6 @@
 
 namespace weir {
 
-std::shared_ptr<RandomStream> RandomStream::Of(const KernelInit& init) {
-  // A separate container: resetting the session's variables does not rewind the generators.
-  constexpr char kContainer[] = "random streams";
-  const std::string& name = init.node.name();
-  return init.resources.LookupOrCreate<RandomStream>(kContainer, name, [&] {
-    uint64_t seed = static_cast<uint64_t>(init.attr<int64_t>("seed"));
-    uint64_t seed2 = static_cast<uint64_t>(init.attr<int64_t>("seed2"));
-    if (seed == 0 && seed2 == 0) {
-      std::random_device device;
-      seed = device() | uint64_t{device()} << 32;
-      seed2 = device() | uint64_t{device()} << 32;
-    }
-    return std::make_shared<RandomStream>(name, Philox(seed, seed2));
-  });
-}
-
 absl::StatusOr<Shape> ShapeInput(const KernelContext& c, int i) {
   const Tensor& dims = c.input(i);
   if (dims.rank() != 1 || (dims.dtype() != DT_INT32 && dims.dtype() != DT_INT64)) {

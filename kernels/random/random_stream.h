@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "weir/core/runtime/kernel.h"
 #include "weir/kernels/lib/draw_order.h"
 
@@ -13,26 +14,27 @@ namespace weir {
 // The generator of one stateful random node in one session. Every run continues where the last one
 // stopped, whichever Plan the node is in. Seeds (0, 0) start it at an unpredictable position.
 // Thread-safe.
-class RandomStream : public Resource {
+class RandomStream : public Resource, public SeedSource {
  public:
   // Returns the stream of `init`'s node, which is seeded from its attributes seed and seed2.
   static std::shared_ptr<RandomStream> Of(const KernelInit& init);
+  // Returns the stream of the node of this name, which starts at `start` if it is new.
+  static std::shared_ptr<RandomStream> Named(ResourceMap& resources, const std::string& name,
+                                             absl::FunctionRef<Philox()> start);
 
   RandomStream(std::string name, Philox start) : name_(std::move(name)), next_(start) {}
   std::string Describe() const override { return "random stream of '" + name_ + "'"; }
+  std::string source_name() const override { return name_; }
 
-  // Reserves `blocks` blocks for this run. Returns their start.
-  Philox Reserve(uint64_t blocks) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const Philox start = next_;
-    next_.Skip(blocks);
-    return start;
-  }
-  // The same, in the order of the step's draws; at most once in a run. Kernels of ops with
-  // Effect::kDraws call it.
+  // The stream's key, the upper half of its counter, and the lower half.
+  State state() const override;
+  void Restore(const State& state) override;
+
+  // Reserves `blocks` blocks for this run, in the order of the step's draws. Returns their start.
+  // Kernels of ops with Effect::kDraws call it at most once in a run.
   Philox Reserve(uint64_t blocks, const StepInfo& step) {
     if (step.draws == nullptr) return Reserve(blocks);
-    return step.draws->Draw(this, [&] { return Reserve(blocks); });
+    return step.draws->Draw(*this, [&] { return Reserve(blocks); });
   }
   // Reserves the blocks for this many samples of a distribution.
   Philox ReserveSamples(int64_t samples, const StepInfo& step) {
@@ -40,8 +42,15 @@ class RandomStream : public Resource {
   }
 
  private:
+  Philox Reserve(uint64_t blocks) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const Philox start = next_;
+    next_.Skip(blocks);
+    return start;
+  }
+
   const std::string name_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   Philox next_;
 };
 

@@ -286,9 +286,8 @@ class NegTrain {
     if (weights.empty()) return InvalidArgument("vocab_count must not be empty");
     WEIR_ASSIGN_OR_RETURN(const int samples, NarrowAttr(init.node, "num_negative_samples"));
     if (samples < 0) return InvalidArgument("num_negative_samples must not be negative");
-    const std::string& name = init.node.name();
-    auto stream = init.resources.LookupOrCreate<RandomStream>(
-        kContainer, name, [&] { return std::make_shared<RandomStream>(name, Philox(0, 0)); });
+    auto stream =
+        RandomStream::Named(init.resources, init.node.name(), [] { return Philox(0, 0); });
     auto self = std::make_shared<const NegTrain>(weights, samples, std::move(stream));
     return Kernel([self](KernelContext& c) { return self->Run(c); });
   }
@@ -317,7 +316,7 @@ class NegTrain {
     const Embeddings e = {in->data<float>(), out->data<float>(), in->dim(1)};
     // Each sample takes two words; TensorFlow reserves eight.
     const uint64_t drawn = pairs.examples.size() * static_cast<uint64_t>(samples_) * 8;
-    PhiloxWords words(stream_->Reserve((drawn + 3) / 4));
+    PhiloxWords words(stream_->Reserve((drawn + 3) / 4, c.step()));
     std::vector<float> delta(e.dims);
     for (size_t i = 0; i < pairs.examples.size(); ++i) {
       const int32_t example = pairs.examples[i], label = pairs.labels[i];

@@ -9,12 +9,14 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "weir/core/io/file.h"
 #include "weir/ops/framework/variables.h"
 #include "weir/session/model/interrupted_saves.h"
 #include "weir/session/model/meta_graph.h"
 #include "weir/session/model/restore_latest.h"
+#include "weir/session/model/resume_state.h"
 #include "weir/session/model/save_snapshot.h"
 
 namespace weir {
@@ -29,7 +31,7 @@ double Now() {
 bool IsFileOf(absl::string_view checkpoint, absl::string_view file) {
   return absl::ConsumePrefix(&file, checkpoint) &&
          (file.empty() || file == ".index" || file == ".meta" || file == ".metric" ||
-          absl::StartsWith(file, ".data-"));
+          file == ".resume" || absl::StartsWith(file, ".data-"));
 }
 
 // Returns the checkpoints that the state file lists, oldest first, but damaged ones before all:
@@ -54,8 +56,9 @@ struct SavedCheckpoint {
 struct PendingSave {
   std::string prefix;
   SaveOptions options;
-  std::string meta_graph;          // its bytes; empty: none
-  std::unique_ptr<SaveMark> mark;  // null without a state file
+  std::string meta_graph;                  // its bytes; empty: none
+  std::unique_ptr<SaveMark> mark;          // null without a state file
+  std::optional<ResumeState> resume = {};  // nothing without exact_resume
   // Of checkpoints of interrupted saves, which the new state file does not list any more.
   std::vector<std::unique_ptr<SaveMark>> adopted = {};
 
@@ -83,6 +86,7 @@ struct Saver::Impl {
   absl::Status Check(const std::string& path, const SaveOptions& options) const;
   absl::StatusOr<std::string> Save(Session& session, const std::string& path,
                                    const SaveOptions& options);
+  absl::StatusOr<ResumeState> TakeResumeState(Session& session);
   absl::StatusOr<std::string> SaveNow(Session& session, PendingSave save);
   absl::StatusOr<std::string> SaveLater(Session& session, PendingSave save);
   void AdoptInterrupted(const std::string& path, PendingSave* save);
@@ -96,6 +100,7 @@ struct Saver::Impl {
   int keep_best = 0;
   Better better = Better::kHigher;
   bool pad_step_number = false, save_relative_paths = false;
+  bool has_warned = false;  // that a resume will not be exact
   Durability durability = Durability::kSynced;
   double next_kept;           // when the next period with a checkpoint that stays begins
   double last_preserved = 0;  // the time of the last of these checkpoints; 0: none
@@ -143,12 +148,28 @@ absl::StatusOr<std::string> Saver::Impl::Save(Session& session, const std::strin
   if (options.mode == SaveMode::kAsyncOrSkip && is_writing) return std::string();
   WEIR_RETURN_IF_ERROR(TakeError());
   PendingSave save{.prefix = PrefixOf(path, options), .options = options};
+  if (options.exact_resume) {
+    WEIR_ASSIGN_OR_RETURN(save.resume, TakeResumeState(session));
+  }
   if (options.write_state && def.version >= 2) {
     AdoptInterrupted(path, &save);
     WEIR_ASSIGN_OR_RETURN(save.mark, SaveMark::Create(save.prefix, options.latest_filename));
   }
   return options.mode == SaveMode::kSync ? SaveNow(session, std::move(save))
                                          : SaveLater(session, std::move(save));
+}
+
+absl::StatusOr<ResumeState> Saver::Impl::TakeResumeState(Session& session) {
+  if (def.version < 2) return Unimplemented("format V1 does not save for an exact resume");
+  WEIR_ASSIGN_OR_RETURN(ResumeState state, ResumeState::Take(session, def));
+  if (!state.lost().empty() && !has_warned) {
+    std::fprintf(
+        stderr,
+        "weir: warning: a run resumed from its checkpoints will not be exact, but lose: %s\n",
+        absl::StrJoin(state.lost(), "; ").c_str());
+    has_warned = true;
+  }
+  return state;
 }
 
 absl::StatusOr<std::string> Saver::Impl::SaveNow(Session& session, PendingSave save) {
@@ -223,6 +244,7 @@ void Saver::Impl::AdoptInterrupted(const std::string& path, PendingSave* save) {
 // Makes the checkpoint known, once it is written, and removes others. `removal` gets the first
 // error of removing one, after which the new checkpoint is known all the same.
 absl::Status Saver::Impl::Commit(PendingSave& save, absl::Status* removal) {
+  if (save.resume) WEIR_RETURN_IF_ERROR(save.resume->Write(save.prefix, durability));
   WEIR_RETURN_IF_ERROR(WriteMetric(save.prefix, save.options.metric, durability));
   if (!save.options.write_state) return absl::OkStatus();
   Record(save.prefix, save.options.metric);

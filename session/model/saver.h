@@ -72,6 +72,10 @@ struct SaveOptions {
   // How good the model is. It is stored beside the checkpoint (retention.h), for
   // SaverOptions::keep_best and `weir ckpt gc --best`. NaN is never among the best.
   std::optional<double> metric = {};
+  // Also saves, at the same instant, what else a run needs to resume with the same bits, to
+  // `path`.resume: see resume_state.h and ResumeExactly. Format V2. No step may be running. Prints
+  // a warning, once, that names what cannot be saved.
+  bool exact_resume = false;
 };
 
 // Saves variables to checkpoints in TensorFlow's format, restores them, and keeps the newest few
@@ -116,7 +120,8 @@ class Saver {
   //   NOT_FOUND            the directory does not exist (path)
   //   FAILED_PRECONDITION  a variable has no value (name)
   //   ABORTED              another saver is saving to this path
-  //   UNIMPLEMENTED        not SaveMode::kSync, and format V1 or a session on a server
+  //   UNIMPLEMENTED        not SaveMode::kSync, or exact_resume, and format V1 or a session on a
+  //                        server
   absl::StatusOr<std::string> Save(Session& session, const std::string& path,
                                    const SaveOptions& options = {});
 

@@ -71,7 +71,7 @@ class CheckpointSaverHook final : public SessionHook {
     WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<Saver> saver, SaverOf(context));
     timer_.Restart(step);
     if (mode == SaveMode::kAsyncOrSkip && saver->is_saving()) return absl::OkStatus();
-    SaveOptions save{.global_step = step, .mode = mode};
+    SaveOptions save{.global_step = step, .mode = mode, .exact_resume = options_.exact_resume};
     if (options_.metric) {
       WEIR_ASSIGN_OR_RETURN(save.metric, options_.metric(context.session()));
     }

@@ -35,6 +35,8 @@ struct CheckpointSaverOptions {
   // Called before each save, it returns SaveOptions::metric, from a validation set for example. Its
   // error is that of the save.
   std::function<absl::StatusOr<double>(Session&)> metric = {};
+  // SaveOptions::exact_resume of each save.
+  bool exact_resume = false;
 };
 // Makes this hook. It creates `directory` and its parents.
 std::shared_ptr<SessionHook> CheckpointSaver(CheckpointSaverOptions options);

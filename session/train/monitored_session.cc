@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "weir/core/io/file.h"
 #include "weir/ops/framework/variables.h"
+#include "weir/session/model/resume_state.h"
 #include "weir/session/runtime/time_limited_step.h"
 #include "weir/session/train/queue_runner.h"
 
@@ -139,7 +140,10 @@ absl::Status MonitoredSession::Impl::StartAsChief() {
   if (!missing.empty()) return NotReady("model ready for local_init", restored, missing);
   WEIR_RETURN_IF_ERROR(RunLocalInit());
   WEIR_ASSIGN_OR_RETURN(missing, DescribeMissing(s.ready_op));
-  return missing.empty() ? absl::OkStatus() : NotReady("model ready", restored, missing);
+  if (!missing.empty()) return NotReady("model ready", restored, missing);
+  const bool is_exact = options.exact_resume || options.require_exact_resume;
+  if (restored.empty() || !is_exact) return absl::OkStatus();
+  return ResumeExactly(*live, restored, options.require_exact_resume);
 }
 
 absl::Status MonitoredSession::Impl::WaitForChief() {
@@ -482,6 +486,8 @@ absl::StatusOr<MonitoredSession> MonitoredTrainingSession(Graph& graph,
   MonitoredSessionOptions made{.scaffold = std::move(options.scaffold),
                                .checkpoint_dir = options.checkpoint_dir,
                                .skip_damaged_checkpoints = options.skip_damaged_checkpoints,
+                               .exact_resume = options.exact_resume,
+                               .require_exact_resume = options.require_exact_resume,
                                .session = std::move(options.session),
                                .is_chief = options.is_chief,
                                .max_wait = options.max_wait,
@@ -500,9 +506,11 @@ absl::StatusOr<MonitoredSession> MonitoredTrainingSession(Graph& graph,
     made.hooks.push_back(SummarySaver({.directory = summaries, .period = options.save_summaries}));
   }
   if (!options.checkpoint_dir.empty() && !options.save_checkpoints.empty()) {
-    made.hooks.push_back(CheckpointSaver({.directory = options.checkpoint_dir,
-                                          .period = options.save_checkpoints,
-                                          .mode = options.save_mode}));
+    made.hooks.push_back(
+        CheckpointSaver({.directory = options.checkpoint_dir,
+                         .period = options.save_checkpoints,
+                         .mode = options.save_mode,
+                         .exact_resume = options.exact_resume || options.require_exact_resume}));
   }
   made.hooks.insert(made.hooks.end(), options.hooks.begin(), options.hooks.end());
   return MonitoredSession::Create(graph, std::move(made));

@@ -23,6 +23,10 @@ struct MonitoredSessionOptions {
   // If the newest checkpoint of the directory is damaged, restores the newest sound one, with a
   // warning: see Saver::RestoreLatest.
   bool skip_damaged_checkpoints = false;
+  // With a checkpoint, also restores what CheckpointSaverOptions::exact_resume has saved beside it
+  // (ResumeExactly), after the local variables were initialized. What is lost is named in a warning
+  // or, with `require_exact_resume`, in an error.
+  bool exact_resume = false, require_exact_resume = false;
   SessionHooks hooks = {};
   SessionOptions session = {};
   // Among sessions that share state (a server, SessionOptions::resources), one is the chief: it
@@ -129,8 +133,11 @@ struct TrainingSessionOptions {
   Period save_checkpoints = {.seconds = 600};  // empty: never
   SaveMode save_mode = SaveMode::kSync;        // see CheckpointSaverOptions
   bool skip_damaged_checkpoints = false;       // as in MonitoredSessionOptions
-  Period save_summaries = {.steps = 100};      // empty: never
-  int64_t log_step_count_steps = 100;          // 0: never
+  // Saves and restores so that a run that is killed and resumed computes the bits of one that was
+  // not: see resume_state.h. The second one makes an error of what is lost, instead of a warning.
+  bool exact_resume = false, require_exact_resume = false;
+  Period save_summaries = {.steps = 100};  // empty: never
+  int64_t log_step_count_steps = 100;      // 0: never
   SessionOptions session = {};
   // As in MonitoredSessionOptions. A session that is not the chief saves and counts nothing:
   // `hooks` are its only hooks.
