@@ -8,15 +8,6 @@
 
 namespace weir {
 
-Shape CommonShape(const Shape& a, const Shape& b) {
-  if (!a.has_rank() || a.rank() != b.rank()) return Shape::UnknownRank();
-  Shape common = a;
-  for (int d = 0; d < a.rank(); ++d) {
-    if (a.dim(d) != b.dim(d)) common.set_dim(d, Shape::kUnknown);
-  }
-  return common;
-}
-
 namespace {
 
 // The shape of a row: of `all` without dimension 0.

@@ -2,12 +2,10 @@
 #define WEIR_SESSION_PLAN_CONTAINER_SHAPES_H_
 
 #include "absl/container/flat_hash_map.h"
+#include "weir/ops/lib/common_shape.h"
 #include "weir/session/plan/plan_graph.h"
 
 namespace weir {
-
-// Returns the dimensions that `a` and `b` have in common.
-Shape CommonShape(const Shape& a, const Shape& b);
 
 // The shapes of values that are popped from a stack, or read from a tensor array or a tensor list.
 // Such a value is one of those that were stored there, so it has the shape that these have in
