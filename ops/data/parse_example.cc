@@ -1,6 +1,10 @@
+#include <algorithm>
+#include <map>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "weir/core/graph/scope.h"
+#include "weir/ops/data/dataset_build_internal.h"
 #include "weir/ops/data/parsing.h"
 #include "weir/ops/lib/array_internal.h"
 #include "weir/ops/lib/ranked_internal.h"
@@ -72,6 +76,56 @@ ParsedExamples ParseExample(Output serialized, const std::vector<FixedLenFeature
   for (size_t i = 0; i < s; ++i) parsed.sparse.push_back({r[i], r[s + i], r[2 * s + i]});
   parsed.dense.assign(r.begin() + static_cast<int64_t>(3 * s), r.end());
   return parsed;
+}
+
+Dataset Dataset::ParseExample(const std::vector<FixedLenFeature>& dense,
+                              const std::vector<VarLenFeature>& sparse,
+                              const Ints& num_parallel_calls,
+                              std::optional<bool> deterministic) const {
+  if (!variant_.valid()) return {};
+  Graph& g = variant_.graph();
+  if (types() != DataTypes{DT_STRING} || !shapes()[0].IsCompatibleWith(UnknownDims(1))) {
+    g.Fail(InvalidArgument(
+        "ParseExample: Input dataset should be a dataset of vectors of strings, "
+        "but its elements are ",
+        TypesText(types()), " of shape ", shapes()[0].ToString(), "; batch them first"));
+    return {};
+  }
+  // Features are in the order of their keys, as TensorFlow sorts them.
+  const auto by_key = [](const auto& a, const auto& b) { return a.key < b.key; };
+  std::vector<FixedLenFeature> fixed = dense;
+  std::vector<VarLenFeature> variable = sparse;
+  std::sort(fixed.begin(), fixed.end(), by_key);
+  std::sort(variable.begin(), variable.end(), by_key);
+  const int64_t batch = shapes()[0].has_rank() ? shapes()[0].dim(0) : Shape::kUnknown;
+  Outputs defaults;
+  std::vector<Shape> dense_shapes;
+  DataTypes sparse_types;
+  std::map<std::string, std::pair<DataType, Shape>> components;
+  for (const FixedLenFeature& f : fixed) {
+    defaults.push_back(DefaultOf(g, f));
+    dense_shapes.push_back(f.shape);
+    components[f.key] = {f.dtype, BatchedShapes({f.shape}, batch)[0]};
+  }
+  for (const VarLenFeature& f : variable) {
+    sparse_types.push_back(f.dtype);
+    components[f.key] = {DT_VARIANT, Shape::UnknownRank()};
+  }
+  ElementSpec spec;
+  for (const auto& [key, component] : components) {
+    spec.types.push_back(component.first);
+    spec.shapes.push_back(component.second);
+  }
+  const NodeScope scope(g, {}, "ParseExampleDatasetV2");
+  const Output calls = num_parallel_calls.In(g, "num_parallel_calls", DT_INT64);
+  return FromVariant(AddOp("ParseExampleDatasetV2", {variant_, calls, defaults},
+                           ElementAttrs(spec, {{"sparse_keys", KeysOf(variable)},
+                                               {"dense_keys", KeysOf(fixed)},
+                                               {"sparse_types", sparse_types},
+                                               {"dense_shapes", dense_shapes},
+                                               {"deterministic", DeterminismAttr(deterministic)}}),
+                           scope.name()),
+                     spec);
 }
 
 namespace {

@@ -299,6 +299,12 @@ const Use kOps[] = {
      }},
     {"weir/ops/array/inplace.h",
      [](weir::Graph& g) { return Made(weir::ParallelStack({weir::Const(g, {1.f})})); }},
+    {"weir/ops/data/dataset.h",
+     [](weir::Graph& g) { return Made(weir::Dataset::Range(g, 3).Cardinality()); }},
+    {"weir/ops/data/iterator.h",
+     [](weir::Graph& g) {
+       return Made(weir::MakeOneShotIterator(weir::Dataset::Range(g, 3)).GetNext()[0]);
+     }},
     {"weir/ops/data/io.h", [](weir::Graph& g) { return Made(weir::ReadFile(weir::Const(g, "none"))); }},
     {"weir/ops/layers/layers.h", [](weir::Graph& g) { return Made(weir::layers::Dense(Square2(g), 3)); }},
     {"weir/ops/linalg/linalg.h", [](weir::Graph& g) { return Made(weir::Cholesky(Square2(g))); }},

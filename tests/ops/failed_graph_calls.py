@@ -75,6 +75,19 @@ ARGUMENTS = {
     "const EmbeddingTables&": "x",
     "const FixedLength&": "Reader::FixedLength{}",
     "const Queue&": "Queue::Fifo(graph, 1, {DT_STRING})",
+    "const Dataset&": "Dataset::FromTensors({x, x})",
+    "const std::vector<Dataset>&": "std::vector<Dataset>(2, Dataset::FromTensors({x, x}))",
+    "ElementSpec": "ElementSpec{{DT_FLOAT, DT_FLOAT}, {Shape(), Shape()}}",
+    "const ElementSpec&": "ElementSpec{{DT_FLOAT, DT_FLOAT}, {Shape(), Shape()}}",
+    "const ElementFn&": "[](const Outputs& element) { return element; }",
+    "const PredicateFn&": "[](const Outputs& element) { return element[0]; }",
+    "const KeyFn&": "[](const Outputs& element) { return element[0]; }",
+    "const DatasetFn&": "Dataset::FromTensors",
+    "const GroupFn&": "[](const Output&, const Dataset& group) { return group; }",
+    "const StatefulFn&":
+        "[](const Outputs& state, const Outputs& element) { return std::pair<Outputs, Outputs>(state, element); }",
+    "const std::function<Output(Output key)>&": "[](Output key) { return key; }",
+    "const std::vector<int32_t>&": "std::vector<int32_t>{1}",
     "const std::vector<FixedLenFeature>&": 'std::vector<FixedLenFeature>{{.key = "a", .dtype = DT_FLOAT}}',
     "const std::vector<VarLenFeature>&": 'std::vector<VarLenFeature>{{.key = "b", .dtype = DT_FLOAT}}',
     "const std::function<Output(const Variable&)>&": "[](const Variable& part) { return part.value(); }",
@@ -90,6 +103,8 @@ OBJECTS = {
     "SparseConditionalAccumulator": "SparseConditionalAccumulator(graph, DT_FLOAT)",
     "ExponentialMovingAverage": "ExponentialMovingAverage(0.5f)",
     "Optimizer": "Momentum(0.1f, 0.9f)",
+    "Dataset": "Dataset::FromTensors({x, x})",
+    "Iterator": "MakeInitializableIterator(Dataset::FromTensors({x, x}))",
     "Queue": "Queue::Fifo(graph, 3, {DT_FLOAT, DT_FLOAT}, {.shapes = {Shape({2}), Shape({2})}})",
     "Reader": "Reader::TextLine(graph)",
     "Table": "MutableHashTable(DT_STRING, x)",
@@ -128,6 +143,8 @@ COUNTS = {
     "function.h FunctionalCase": 0,
     "function.h FunctionalWhile": 2,
     "function.h FunctionalFor": 2,
+    "dataset.h Dataset::Reduce": 2,
+    "dataset.h Dataset::GetSingleElement": 2,
     "dynamic_rnn.h DynamicRnn": 2,
     "functional.h MapFn": 2,
     "functional.h Scan": 2,
@@ -136,6 +153,7 @@ COUNTS = {
     "gradients.h Gradients": 2,
     "gradients.h DenseGradients": 2,
     "io.h RestoreV2": 2,
+    "iterator.h Iterator::GetNext": 2,
     "losses.h GetLosses": 0,
     "losses.h GetRegularizationLosses": 0,
     "optimizer.h Optimizer::ComputeGradients": 0,
@@ -155,7 +173,7 @@ COUNTS = {
 }
 # Result types that contain no list, or one whose length COUNTS has.
 RESULTS = re.compile(r"^(const )?(Output|Operation|Outputs|Grads?|Variables?|Metric|SparseTensor|IndexedSlices|Queue|Reader|"
-                     r"RaggedTensor|TensorArray|VariableSlice|Candidates|DecodedWav|CSRComponents|CtcDecoded|ClippedGrads|RnnStep|ParsedExamples|"
+                     r"RaggedTensor|TensorArray|VariableSlice|Dataset|Iterator|Candidates|DecodedWav|CSRComponents|CtcDecoded|ClippedGrads|RnnStep|ParsedExamples|"
                      r"DecodedProto|GradsAndVariables|LabelsAndPredictions|AccidentalHits|Neighbors|FilledRows|VocabRemapping|"
                      r"QuantizedTensor|BroadcastReductions|std::pair<Output, Output>|std::vector<SparseTensor>|"
                      r"\w+(Result|States))&?$")

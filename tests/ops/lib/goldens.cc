@@ -11,14 +11,20 @@
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "weir/core/io/graph_io.h"
+#include "weir/proto/function.pb.h"
 #include "weir/proto/graph.pb.h"
 
 namespace weir {
 namespace {
 
+// The nodes of functions have the names "function/node".
 std::map<std::string, proto::NodeDef> ByName(const proto::GraphDef& def) {
   std::map<std::string, proto::NodeDef> nodes;
   for (const proto::NodeDef& node : def.node()) nodes[node.name()] = node;
+  for (const proto::FunctionDef& function : def.library().function()) {
+    for (const proto::NodeDef& node : function.node_def())
+      nodes[absl::StrCat(function.signature().name(), "/", node.name())] = node;
+  }
   return nodes;
 }
 
