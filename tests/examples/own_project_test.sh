@@ -42,7 +42,7 @@ case $by in
     build header_uses weir_rpc
     ./header_uses | LC_ALL=C sort | diff - installed
     # All examples.
-    for source in char_rnn label_image linear_regression word2vec; do
+    for source in char_rnn label_image linear_regression train_on_records word2vec; do
       # shellcheck disable=SC2046,SC2086
       g++ -std=c++20 $warnings -fsyntax-only "$source.cc" $(pkg-config --cflags weir_rpc)
     done
