@@ -1,7 +1,5 @@
 #include "weir/tools/ckpt/npz_file.h"
 
-#include <minizip/zip.h>
-
 #include <map>
 #include <utility>
 #include <vector>
@@ -10,6 +8,7 @@
 #include "weir/core/io/file.h"
 #include "weir/core/io/npy.h"
 #include "weir/tools/ckpt/array_reader.h"
+#include "weir/tools/ckpt/new_file.h"
 #include "weir/tools/lib/npz.h"
 
 namespace weir::tools {
@@ -58,8 +57,8 @@ class NpzFileReader final : public ArrayReader {
   absl::StatusOr<std::unique_ptr<TensorStream>> OpenArray(const NpzMember& member,
                                                           NpyHeader* header) const {
     WEIR_ASSIGN_OR_RETURN(std::unique_ptr<TensorStream> stream,
-                          OpenNpzMember(*file_, member, Describe(member)));
-    WEIR_ASSIGN_OR_RETURN(*header, ReadNpyHeader(*stream, member.bytes, Describe(member)));
+                          OpenZipMember(*file_, member.file, Describe(member)));
+    WEIR_ASSIGN_OR_RETURN(*header, ReadNpyHeader(*stream, member.file.bytes, Describe(member)));
     return stream;
   }
 
@@ -75,26 +74,19 @@ class NpzFileReader final : public ArrayReader {
   std::map<std::string, Array, std::less<>> arrays_;
 };
 
-// minizip writes to the temporary file itself: it goes back to the beginning of a member to write
-// its checksum.
 absl::Status WriteArchive(const std::string& path, const Output& output, ProgressBar& progress) {
-  const zipFile zip = zipOpen64(path.c_str(), APPEND_STATUS_CREATE);
-  if (zip == nullptr) return FailedPrecondition("cannot create ", path);
-  absl::Status status;
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<ZipWriter> zip, ZipWriter::Create(path));
   for (const OutputTensor& tensor : output.tensors) {
     const std::string header = SerializeNpyHeader(tensor.dtype, tensor.shape);
     const auto elements = static_cast<uint64_t>(BytesOf(tensor.dtype, tensor.shape));
-    status = AddNpzMember(zip, tensor.name, tensor.dtype, header.size() + elements,
-                          [&](NpzAppend append) -> absl::Status {
-                            WEIR_RETURN_IF_ERROR(append(header));
-                            return CopyElements(tensor, append);
-                          });
-    if (!status.ok()) break;
+    WEIR_RETURN_IF_ERROR(AddNpzMember(*zip, tensor.name, tensor.dtype, header.size() + elements,
+                                      [&](ZipWriter::Append append) -> absl::Status {
+                                        WEIR_RETURN_IF_ERROR(append(header));
+                                        return CopyElements(tensor, append);
+                                      }));
     progress.Add(1);
   }
-  const int closed = zipClose(zip, nullptr);
-  WEIR_RETURN_IF_ERROR(status);
-  return closed == ZIP_OK ? absl::OkStatus() : Internal("minizip returns ", closed);
+  return zip->Close();
 }
 
 }  // namespace
@@ -121,16 +113,9 @@ absl::Status CheckNpzTensor(const OutputTensor& tensor) {
 }
 
 absl::Status WriteNpz(const std::string& path, const Output& output, ProgressBar& progress) {
-  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<WriteLock> lock, WriteLock::Acquire(path));
-  TemporaryFile temporary(path);
-  WEIR_RETURN_IF_ERROR(WriteArchive(temporary.path(), output, progress));
-  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file,
-                        Files().OpenAtEnd(temporary.path()));
-  WEIR_RETURN_IF_ERROR(file->Sync());
-  WEIR_RETURN_IF_ERROR(file->Close());
-  WEIR_RETURN_IF_ERROR(Files().Rename(temporary.path(), path));
-  temporary.SetRenamed();
-  return Files().SyncDirectory(DirectoryOf(path));
+  return WriteNewFile(path, [&](const std::string& temporary) {
+    return WriteArchive(temporary, output, progress);
+  });
 }
 
 }  // namespace weir::tools

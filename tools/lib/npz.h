@@ -10,6 +10,7 @@
 #include "absl/functional/function_ref.h"
 #include "weir/core/io/bundle.h"
 #include "weir/core/io/memory_folder.h"
+#include "weir/tools/lib/zip_archive.h"
 
 // NumPy's .npz files: zip archives of .npy files, stored (numpy.savez) or deflated
 // (numpy.savez_compressed), with 64-bit sizes where needed. The member "x.npy" is the array x.
@@ -19,9 +20,8 @@ namespace weir::tools {
 // An array of an archive.
 struct NpzMember {
   std::string name;
-  bool is_bfloat16 = false;                   // by the member's name
-  uint64_t bytes = 0;                         // of the .npy file, as the directory says
-  uint64_t directory_offset = 0, number = 0;  // minizip's position
+  bool is_bfloat16 = false;  // by the member's name
+  ZipMember file;            // the .npy file
 };
 
 // Returns the arrays in the order of the archive's directory, which may have two of one name.
@@ -29,17 +29,8 @@ struct NpzMember {
 // DATA_LOSS if its directory is damaged.
 absl::StatusOr<std::vector<NpzMember>> ListNpz(const ReadableFile& file);
 
-// Opens the bytes of a member's .npy file. `file` outlives the stream; messages begin with `what`.
-// The call that reads the last byte verifies the checksum.
-//
-//   DATA_LOSS      the directory is contradicted; later: a wrong checksum or size
-//   UNIMPLEMENTED  the member is encrypted, or compressed by another method than deflate
-absl::StatusOr<std::unique_ptr<TensorStream>> OpenNpzMember(const ReadableFile& file,
-                                                            const NpzMember& member,
-                                                            const std::string& what);
-
 // Reads the whole array; nothing is allocated for a size that the .npy header inside contradicts.
-// Errors are those of OpenNpzMember, and INVALID_ARGUMENT for a malformed .npy file or an element
+// Errors are those of OpenZipMember, and INVALID_ARGUMENT for a malformed .npy file or an element
 // type without a dtype (ParseNpy).
 absl::StatusOr<Tensor> ReadNpzMember(const ReadableFile& file, const NpzMember& member,
                                      const std::string& what);
@@ -72,12 +63,9 @@ class NpzReader {
   std::map<std::string, NpzMember> members_;
 };
 
-// Writes a part of a .npy file.
-using NpzAppend = absl::FunctionRef<absl::Status(absl::string_view piece)>;
-// Adds the array `name` to an archive that is being written. `zip` is minizip's zipFile; `write`
-// appends the .npy file, which has `bytes` bytes.
-absl::Status AddNpzMember(void* zip, const std::string& name, DataType dtype, uint64_t bytes,
-                          absl::FunctionRef<absl::Status(NpzAppend append)> write);
+// Adds the array `name` to an archive; `write` appends the .npy file, which has `bytes` bytes.
+absl::Status AddNpzMember(ZipWriter& zip, const std::string& name, DataType dtype, uint64_t bytes,
+                          absl::FunctionRef<absl::Status(ZipWriter::Append append)> write);
 
 // Returns the bytes of an archive with these arrays, which numpy.load reads. INVALID_ARGUMENT, with
 // the array's name, for one that a .npy file cannot hold, and for two of one name.

@@ -137,7 +137,7 @@ class Test:
         self.put("damaged.npz", bytes(damaged))
         self.expect_error("x=damaged.npz", "DATA_LOSS", "damaged.npz", "checksum is wrong")
         self.put("cut.npz", bytes(damaged[:100]))
-        self.expect_error("x=cut.npz", "INVALID_ARGUMENT", "cut.npz", "not a .npz file")
+        self.expect_error("x=cut.npz", "INVALID_ARGUMENT", "cut.npz", "not a zip archive")
 
     def test_conversion(self):
         np.save(self.path("i64.npy"), np.array([1, 2]))
