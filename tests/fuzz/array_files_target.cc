@@ -2,6 +2,8 @@
 #include "weir/tests/fuzz/targets.h"
 #include "weir/tests/io/test_files.h"
 #include "weir/tools/ckpt/gguf_file.h"
+#include "weir/tools/ckpt/hdf5_file.h"
+#include "weir/tools/ckpt/keras_file.h"
 #include "weir/tools/ckpt/npz_file.h"
 #include "weir/tools/ckpt/safetensors_file.h"
 
@@ -42,9 +44,13 @@ void ReadAll(absl::string_view bytes, Open open) {
 void NpzCheckpoint(absl::string_view bytes) { ReadAll(bytes, tools::OpenNpz); }
 void Safetensors(absl::string_view bytes) { ReadAll(bytes, tools::OpenSafetensors); }
 void Gguf(absl::string_view bytes) { ReadAll(bytes, tools::OpenGguf); }
+void Hdf5(absl::string_view bytes) { ReadAll(bytes, tools::OpenHdf5); }
+void Keras(absl::string_view bytes) { ReadAll(bytes, tools::OpenKeras); }
 
 std::vector<Row> Rows() {
   return {{"gguf", Gguf, 2000},
+          {"hdf5", Hdf5, 1000},
+          {"keras", Keras, 1000},
           {"npz_checkpoint", NpzCheckpoint, 2000},
           {"safetensors", Safetensors, 2000}};
 }

@@ -8,6 +8,12 @@
 
 namespace weir::tools {
 
+bool BeginsWith(const ReadableFile& file, absl::string_view bytes) {
+  std::string start(bytes.size(), '\0');
+  return file.size() >= start.size() && file.Read(0, start.size(), start.data()).ok() &&
+         start == bytes;
+}
+
 absl::Status ArrayReader::Add(const std::string& name, DataType dtype, const Shape& shape) {
   if (tensors_.emplace(name, CheckpointTensor{name, dtype, shape, {}}).second)
     return absl::OkStatus();

@@ -12,6 +12,9 @@
 // What the readers of formats with whole tensors share.
 namespace weir::tools {
 
+// Whether the first bytes of a file are these.
+bool BeginsWith(const ReadableFile& file, absl::string_view bytes);
+
 // A reader whose tensors are known when it is opened. A derived class adds them, and implements
 // Stream, which fails for a tensor that the file does not have room for; for strings also Read.
 class ArrayReader : public CheckpointReader {

@@ -51,7 +51,8 @@ void AddConvertCommand(Command& ckpt) {
       "file\n"
       "  weir ckpt convert runs/digits weights --format npy          # for numpy.load\n"
       "  weir ckpt convert weights runs/model --rename '^encoder/=bert/' --drop 'Adam|beta'\n"
-      "  weir ckpt convert runs/model small/model --dtype bfloat16");
+      "  weir ckpt convert runs/model small/model --dtype bfloat16\n"
+      "  weir ckpt convert runs/model new.keras --like old.keras     # the weights of a model");
   convert.Argument("FROM", &options->in, kCheckpointHelp).Required();
   convert.Argument("TO", &options->rewrite.out, "the prefix, file or folder to write").Required();
   AddFilterOptions(convert, &options->filter);

@@ -8,6 +8,8 @@
 #include "weir/core/io/file.h"
 #include "weir/tools/ckpt/checkpoint_path.h"
 #include "weir/tools/ckpt/gguf_file.h"
+#include "weir/tools/ckpt/hdf5_file.h"
+#include "weir/tools/ckpt/keras_file.h"
 #include "weir/tools/ckpt/npy_folder.h"
 #include "weir/tools/ckpt/npz_file.h"
 #include "weir/tools/ckpt/safetensors_file.h"
@@ -75,14 +77,27 @@ absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenFolder(const std::string& 
 absl::Status CheckArrayFile(const OutputTensor& tensor) { return CheckFileName(tensor.name); }
 
 constexpr CheckpointFormat kFormats[] = {
-    {"v2", "", true, BundleHolds, AnyTensor, OpenTensorFlow, WriteBundle},
-    {"v1", "", true, V1Holds, AnyTensor, OpenTensorFlow, WriteV1},
-    {"npy", "", false, NpyHolds, CheckArrayFile, OpenFolder, WriteNpyFolder},
-    {"npz", ".npz", true, NpzHolds, CheckNpzTensor, OpenNpz, WriteNpz},
-    {"safetensors", ".safetensors", false, SafetensorsHolds, CheckSafetensor, OpenSafetensors,
-     WriteSafetensors},
-    {"gguf", ".gguf", false, GgufHolds, CheckGgufTensor, OpenGguf, WriteGguf},
+    {"v2", "", true, BundleHolds, AnyTensor, nullptr, OpenTensorFlow, WriteBundle},
+    {"v1", "", true, V1Holds, AnyTensor, nullptr, OpenTensorFlow, WriteV1},
+    {"npy", "", false, NpyHolds, CheckArrayFile, nullptr, OpenFolder, WriteNpyFolder},
+    {"npz", ".npz", true, NpzHolds, CheckNpzTensor, IsNpz, OpenNpz, WriteNpz},
+    {"safetensors", ".safetensors", false, SafetensorsHolds, CheckSafetensor, nullptr,
+     OpenSafetensors, WriteSafetensors},
+    {"gguf", ".gguf", false, GgufHolds, CheckGgufTensor, IsGguf, OpenGguf, WriteGguf},
+    {"h5", ".h5", false, Hdf5Holds, CheckHdf5Tensor, IsHdf5, OpenHdf5, WriteHdf5},
+    {"keras", ".keras", true, Hdf5Holds, CheckHdf5Tensor, IsKeras, OpenKeras, WriteKeras},
 };
+
+// Returns the format that the contents of a file tell; null if there is none.
+const CheckpointFormat* FormatOfContents(const std::string& path) {
+  const absl::StatusOr<std::unique_ptr<ReadableFile>> file = Files().Open(path);
+  if (!file.ok()) return nullptr;
+  const auto* const found =
+      std::find_if(std::begin(kFormats), std::end(kFormats), [&](const auto& format) {
+        return format.recognizes != nullptr && format.recognizes(**file);
+      });
+  return found == std::end(kFormats) ? nullptr : found;
+}
 
 }  // namespace
 
@@ -106,9 +121,12 @@ std::string FormatNames() {
 }
 
 absl::StatusOr<CheckpointLocation> LocateCheckpoint(const std::string& path, std::ostream* notes) {
-  const CheckpointFormat& by_ending = FormatOfPath(path);
-  if (!by_ending.ending.empty() && Files().Exists(path) && !Files().IsDirectory(path))
-    return CheckpointLocation{path, &by_ending};
+  if (Files().Exists(path) && !Files().IsDirectory(path)) {
+    const CheckpointFormat* const by_contents = FormatOfContents(path);
+    const CheckpointFormat& by_ending = FormatOfPath(path);
+    if (by_contents != nullptr) return CheckpointLocation{path, by_contents};
+    if (!by_ending.ending.empty()) return CheckpointLocation{path, &by_ending};
+  }
   const absl::StatusOr<std::string> prefix = CheckpointPrefix(path, notes);
   if (prefix.ok()) {
     const bool is_v2 = Files().Exists(*prefix + ".index");

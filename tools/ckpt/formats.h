@@ -22,6 +22,8 @@ struct CheckpointFormat {
   bool (*holds)(DataType dtype);
   // Returns the error for a name or a shape that the format cannot hold.
   absl::Status (*check)(const OutputTensor& tensor);
+  // Whether a file is of the format, by its contents; null if they do not tell.
+  bool (*recognizes)(const ReadableFile& file);
   // Opens a file or folder, and appends to the metadata what it has.
   absl::StatusOr<std::unique_ptr<CheckpointReader>> (*open)(const std::string& path,
                                                             Metadata* metadata);
@@ -42,9 +44,9 @@ struct CheckpointLocation {
   std::string path;
   const CheckpointFormat* format = nullptr;
 };
-// Returns what `path` denotes: a file by its ending; a checkpoint as CheckpointPrefix finds it
-// (checkpoint_path.h); otherwise a folder of array files. Notes about what was found go to `notes`
-// unless it is null. Opens no file of tensors.
+// Returns what `path` denotes: a file by its contents, or by its ending if these do not tell; a
+// checkpoint as CheckpointPrefix finds it (checkpoint_path.h); otherwise a folder of array files.
+// Notes about what was found go to `notes` unless it is null.
 absl::StatusOr<CheckpointLocation> LocateCheckpoint(const std::string& path,
                                                     std::ostream* notes = nullptr);
 

@@ -252,6 +252,8 @@ absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenGguf(const std::string& pa
   return reader;
 }
 
+bool IsGguf(const ReadableFile& file) { return BeginsWith(file, kMagic); }
+
 bool GgufHolds(DataType dtype) { return GgufTypeOf(dtype) != nullptr; }
 
 absl::Status CheckGgufTensor(const OutputTensor& tensor) {

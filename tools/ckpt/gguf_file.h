@@ -19,6 +19,7 @@ absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenGguf(const std::string& pa
 // See CheckpointFormat (formats.h). Floating-point matrices are written as Q8_0 if output.quantize
 // is set and their rows have a multiple of 32 elements. Metadata of GGUF files are kept byte for
 // byte, except for the alignment, which is 32; other metadata become texts.
+bool IsGguf(const ReadableFile& file);
 bool GgufHolds(DataType dtype);
 absl::Status CheckGgufTensor(const OutputTensor& tensor);
 absl::Status WriteGguf(const std::string& path, const Output& output, ProgressBar& progress);

@@ -97,6 +97,12 @@ absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenNpz(const std::string& pat
   return reader;
 }
 
+bool IsNpz(const ReadableFile& file) {
+  if (!BeginsWith(file, "PK")) return false;
+  const absl::StatusOr<std::vector<NpzMember>> members = ListNpz(file);
+  return members.ok() && !members->empty();
+}
+
 bool NpzHolds(DataType dtype) {
   return dtype == DT_BOOL || IsInteger(dtype) || IsFloating(dtype) || IsComplex(dtype);
 }

@@ -18,6 +18,7 @@ absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenNpz(const std::string& pat
                                                           Metadata* metadata);
 
 // See CheckpointFormat (formats.h).
+bool IsNpz(const ReadableFile& file);
 bool NpzHolds(DataType dtype);
 absl::Status CheckNpzTensor(const OutputTensor& tensor);
 absl::Status WriteNpz(const std::string& path, const Output& output, ProgressBar& progress);

@@ -50,6 +50,7 @@ struct Output {
   std::vector<OutputTensor> tensors;  // sorted by name, without duplicates
   Metadata metadata;                  // written by the formats that have metadata
   bool quantize = false;              // GGUF: floating-point matrices are stored as Q8_0
+  std::string like;                   // .keras: the model whose weights are replaced
 };
 
 // Returns the size of a tensor of plain type in bytes; 0 for strings.

@@ -10,6 +10,7 @@
 #include "weir/core/io/checkpoint_state.h"
 #include "weir/core/io/file.h"
 #include "weir/tools/ckpt/convert_elements.h"
+#include "weir/tools/ckpt/keras_file.h"
 #include "weir/tools/ckpt/npy_folder.h"
 #include "weir/tools/lib/text_table.h"
 
@@ -62,6 +63,24 @@ absl::Status CheckType(const RewriteOptions& options, const CheckpointFormat& fo
   return absl::OkStatus();
 }
 
+// Sets the model that a .keras file is like.
+absl::Status ChooseModel(const RewriteOptions& options, const CheckpointFormat& format,
+                         const std::vector<std::string>& inputs, Output* output) {
+  if (format.name != "keras") {
+    if (options.like.empty()) return absl::OkStatus();
+    return InvalidArgument("--like is for format keras, not ", format.name);
+  }
+  output->like = options.like;
+  for (const std::string& input : inputs) {
+    const absl::StatusOr<CheckpointLocation> location = LocateCheckpoint(input);
+    if (output->like.empty() && location.ok() && location->format == &format) output->like = input;
+  }
+  if (!output->like.empty()) return CheckNotOverwriting(options.out, output->like);
+  return InvalidArgument(
+      "a .keras file has the configuration of a model, which these weights lack; pass a model "
+      "whose weights they replace with --like MODEL.keras, or write a .weights.h5 file");
+}
+
 std::vector<int64_t> DimsOf(const Shape& shape) {
   return {shape.dims().begin(), shape.dims().end()};
 }
@@ -110,6 +129,11 @@ void AddRewriteOptions(Command& command, RewriteOptions* options) {
   static const auto* const kFormatHelp = new std::string(
       absl::StrCat("one of ", FormatNames(), "; default: by the ending of the output, or v2"));
   command.Value("--format", &options->format, kFormatHelp->c_str()).Word("FORMAT");
+  command
+      .Value("--like", &options->like,
+             "format keras: the model whose configuration is kept and whose weights are replaced; "
+             "default: the input")
+      .Word("MODEL.keras");
   command.Flag("--convert-types", &options->convert_types,
                "convert types that the format lacks to the next wider type that it has");
   command.Flag("--dry-run", &options->dry_run, "print what would be written; write nothing");
@@ -177,6 +201,8 @@ absl::StatusOr<const CheckpointFormat*> CheckOutput(const RewriteOptions& option
     WEIR_RETURN_IF_ERROR(format->check(tensor));
     WEIR_RETURN_IF_ERROR(CheckType(options, *format, &tensor));
   }
+  WEIR_RETURN_IF_ERROR(ChooseModel(options, *format, inputs, output));
+  if (!output->like.empty()) WEIR_RETURN_IF_ERROR(CheckKerasModel(*output));
   return format;
 }
 

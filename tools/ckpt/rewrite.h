@@ -15,11 +15,11 @@ namespace weir::tools {
 
 // Where a new checkpoint goes, and how.
 struct RewriteOptions {
-  std::string out, format;
+  std::string out, format, like;
   bool force = false, dry_run = false, json = false, convert_types = false;
 };
 
-// Adds --format, --convert-types, --dry-run and --json.
+// Adds --format, --like, --convert-types, --dry-run and --json.
 void AddRewriteOptions(Command& command, RewriteOptions* options);
 // Adds --force.
 void AddForceOption(Command& command, RewriteOptions* options);
@@ -48,7 +48,8 @@ Output MakeOutput(OutputTensors tensors);
 
 // Checks the whole output before anything is written: that it does not overwrite one of `inputs`,
 // that the target does not exist (unless --force is given), and that the format holds all names and
-// types, to which --convert-types converts. Returns the format.
+// types, to which --convert-types converts. A model in a .keras file is like the one passed with
+// --like, or like the first input that is one. Returns the format.
 absl::StatusOr<const CheckpointFormat*> CheckOutput(const RewriteOptions& options,
                                                     const std::vector<std::string>& inputs,
                                                     Output* output);
