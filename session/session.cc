@@ -219,8 +219,9 @@ struct Step::Impl : std::enable_shared_from_this<Step::Impl> {
       return InvalidArgument("The step takes ", request.feeds.size(), " feeds but got ",
                              feeds.size());
     }
-    return session->remote->Run({request.feeds, request.fetches, request.targets}, feeds, fetches,
-                                options);
+    Tensors unwanted;
+    return session->remote->Run({request.feeds, request.fetches, request.targets}, feeds,
+                                fetches != nullptr ? fetches : &unwanted, options);
   }
 };
 

@@ -138,6 +138,15 @@ TEST_F(ClusterSessionTest, LoopsAndBranchesOverTasks) {
   EXPECT_EQ(Value(session.Run({{n, Tensor::Scalar(int32_t{0})}}, {sum})), 0.f);
 }
 
+TEST_F(ClusterSessionTest, AStepWhoseFetchesNobodyTakes) {
+  Graph g;
+  const ScalarVariable v = OnPs(g, "v", 1.f);
+  Session session = Open(g, *worker_);
+  const auto step = session.Prepare({}, {v.Read()}, {v.initialize});
+  ASSERT_TRUE(step.ok()) << step.status();
+  EXPECT_TRUE(step->Run({}, nullptr).ok());
+}
+
 TEST_F(ClusterSessionTest, TheGraphGrows) {
   Graph g;
   const ScalarVariable v = OnPs(g, "v", 4.f);
