@@ -1,3 +1,4 @@
+#include "weir/core/graph/scope.h"
 #include "weir/ops/lib/array_internal.h"
 #include "weir/ops/lib/ranked_internal.h"
 #include "weir/ops/lib/registry.h"
@@ -121,6 +122,7 @@ Operation SparseConditionalAccumulator::ApplyGradient(const IndexedSlices& gradi
   const Output indices = Cast(gradient.indices, DT_INT64);
   const Output shape = has_shape ? Cast(gradient.dense_shape, DT_INT64)
                                  : Const(handle_.graph(), Tensor(DT_INT64, Shape({0})), "Cast");
+  const ColocateWith place(handle_.graph(), handle_.node);
   return Operation(AddNode("SparseAccumulatorApplyGradient",
                            {handle_, local_step, indices, gradient.values, shape},
                            {{"has_known_shape", has_shape}}, name));
@@ -128,6 +130,8 @@ Operation SparseConditionalAccumulator::ApplyGradient(const IndexedSlices& gradi
 
 IndexedSlices SparseConditionalAccumulator::TakeGradient(Output num_required,
                                                          absl::string_view name) {
+  if (!handle_.valid()) return {};
+  const ColocateWith place(handle_.graph(), handle_.node);
   const Outputs r = AllOutputs(
       AddNode("SparseAccumulatorTakeGradient", {handle_, num_required}, {{"dtype", dtype_}}, name),
       3);
@@ -137,11 +141,14 @@ IndexedSlices SparseConditionalAccumulator::TakeGradient(Output num_required,
 Output SparseConditionalAccumulator::NumAccumulated(absl::string_view name) {
   if (!handle_.valid()) return {};
   const std::string fallback = absl::StrCat(handle_.node->name(), "_NumAccumulated");
+  const ColocateWith place(handle_.graph(), handle_.node);
   return AddOp("AccumulatorNumAccumulated", {handle_}, {},
                name.empty() ? absl::string_view(fallback) : name);
 }
 
 Operation SparseConditionalAccumulator::SetGlobalStep(Output step, absl::string_view name) {
+  if (!handle_.valid()) return {};
+  const ColocateWith place(handle_.graph(), handle_.node);
   return Operation(AddNode("AccumulatorSetGlobalStep", {handle_, step}, {}, name));
 }
 
