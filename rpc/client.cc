@@ -98,6 +98,7 @@ class GrpcSession final : public RemoteSession {
     config->set_log_device_placement(options.log_device_placement);
     config->set_operation_timeout_in_ms(options.operation_timeout.count());
     config->set_isolate_session_state(options.isolate_session_state);
+    for (const std::string& filter : client.device_filters) config->add_device_filters(filter);
     request.set_target(options.target);
     proto::CreateSessionResponse response;
     grpc::ClientContext context;

@@ -27,6 +27,11 @@ struct ClientOptions {
   std::string token = {};
   // The time limit for opening a session.
   std::chrono::milliseconds connect_timeout{20'000};
+  // On a task of a cluster: the tasks that sessions use besides it ("/job:ps",
+  // "/job:worker/task:1"); empty: all. A session waits for all its tasks when it is opened, and
+  // nodes on other tasks are INVALID_ARGUMENT. A worker that uses only the parameter servers goes
+  // on without the other workers.
+  std::vector<std::string> device_filters = {};
 };
 
 // Registers "grpc://" targets with Session::Create, process-wide. Another call changes the options

@@ -218,6 +218,8 @@ absl::Status Server::ReplaceTlsFiles(const TlsFiles& files) {
 
 int Server::num_calls() const { return transport_->watch.num_calls(); }
 
+void Server::Join() { transport_->server->Wait(); }
+
 void Server::Drain(std::chrono::milliseconds grace) {
   // Also for models that become ready later.
   if (auto* health = transport_->server->GetHealthCheckService()) health->Shutdown();

@@ -124,6 +124,10 @@ class Server {
   // FAILED_PRECONDITION if the server does not use TLS.
   absl::Status ReplaceTlsFiles(const TlsFiles& files);
 
+  // Returns when the server stops accepting calls, by Drain on another thread: at the end of the
+  // process, for most.
+  void Join();
+
   // Stops accepting calls, reports itself as not serving, and returns when the calls in progress
   // have ended. Calls that take longer than `grace` are cancelled.
   void Drain(std::chrono::milliseconds grace);

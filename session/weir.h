@@ -5,10 +5,10 @@
 // of its own. Include it as "weir/weir.h", or "weir/session/weir.h". All of it is in namespace
 // weir.
 //
-// This list is the public interface, with four more headers that need other libraries:
+// This list is the public interface, with five more headers that need other libraries:
 // "weir/proto.h" and "weir/core/io/text_proto.h" (Protobuf: programs that access fields of
-// messages), and "weir/rpc/client.h" and "weir/rpc/server.h" (gRPC). Other installed headers are
-// details of these.
+// messages), and "weir/rpc/client.h", "weir/rpc/server.h" and "weir/rpc/cluster_server.h" (gRPC).
+// Other installed headers are details of these.
 
 #if __cplusplus < 202002L
 #error "Weir's headers need C++20: compile with -std=c++20"

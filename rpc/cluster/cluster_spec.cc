@@ -16,6 +16,15 @@ absl::Status Malformed(absl::string_view part, absl::string_view expected) {
                          ". Example: 'ps|host1:2222,worker|host2:2222;host3:2222'");
 }
 
+absl::Status CheckAddress(absl::string_view address) {
+  const size_t colon = address.rfind(':');
+  int port = 0;
+  if (colon == absl::string_view::npos || colon == 0 ||
+      !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 || port > 65535)
+    return Malformed(address, "an address, HOST:PORT");
+  return absl::OkStatus();
+}
+
 absl::Status ParseTask(absl::string_view text, int* next, std::map<int, std::string>* tasks) {
   absl::string_view address = text;
   if (const size_t equals = text.find('='); equals != absl::string_view::npos) {
@@ -23,11 +32,7 @@ absl::Status ParseTask(absl::string_view text, int* next, std::map<int, std::str
       return Malformed(text, "a task, NUMBER=HOST:PORT or HOST:PORT");
     address = text.substr(equals + 1);
   }
-  const size_t colon = address.rfind(':');
-  int port = 0;
-  if (colon == absl::string_view::npos || colon == 0 ||
-      !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 || port > 65535)
-    return Malformed(address, "an address, HOST:PORT");
+  WEIR_RETURN_IF_ERROR(CheckAddress(address));
   if (!tasks->emplace((*next)++, address).second)
     return Malformed(text, "a task of its own: its number is taken");
   return absl::OkStatus();
@@ -59,11 +64,29 @@ absl::StatusOr<ClusterSpec> ClusterSpec::Parse(absl::string_view text) {
   return spec;
 }
 
+absl::StatusOr<ClusterSpec> ClusterSpec::Create(
+    const std::map<std::string, std::vector<std::string>>& jobs) {
+  ClusterSpec spec;
+  for (const auto& [job, addresses] : jobs) {
+    std::map<int, std::string>& tasks = spec.jobs_[job];
+    for (const std::string& address : addresses) {
+      WEIR_RETURN_IF_ERROR(CheckAddress(address));
+      tasks.emplace(static_cast<int>(tasks.size()), address);
+    }
+  }
+  return spec;
+}
+
 ClusterSpec ClusterSpec::FromProto(const proto::ClusterDef& def) {
   ClusterSpec spec;
   for (const proto::JobDef& job : def.job())
     spec.jobs_[job.name()].insert(job.tasks().begin(), job.tasks().end());
   return spec;
+}
+
+int ClusterSpec::NumTasks(const std::string& job) const {
+  const auto tasks = jobs_.find(job);
+  return tasks == jobs_.end() ? 0 : static_cast<int>(tasks->second.size());
 }
 
 std::string ClusterSpec::AddressOf(const TaskName& task) const {

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "weir/core/tensor/status.h"
@@ -33,10 +34,16 @@ class ClusterSpec {
   // "ps|host:port;host:port,worker|host:port". "3=host:port" is task 3, and those after it count
   // on. INVALID_ARGUMENT, with the part and what was expected, for anything else.
   static absl::StatusOr<ClusterSpec> Parse(absl::string_view text);
+  // The tasks of each job, by their addresses, in order: {{"ps", {"host1:2222", "host2:2222"}}}.
+  // INVALID_ARGUMENT for what is not HOST:PORT.
+  static absl::StatusOr<ClusterSpec> Create(
+      const std::map<std::string, std::vector<std::string>>& jobs);
   static ClusterSpec FromProto(const proto::ClusterDef& def);
 
   // Returns the address of a task; "" if it is not in the cluster.
   std::string AddressOf(const TaskName& task) const;
+  // The number of tasks of a job, as ReplicaDeviceSetter takes it; 0 if there is no such job.
+  int NumTasks(const std::string& job) const;
   // By job and index.
   const std::map<std::string, std::map<int, std::string>>& jobs() const { return jobs_; }
 

@@ -15,6 +15,7 @@
 #include "weir/proto.h"
 #include "weir/rpc/client.h"
 #include "weir/rpc/cluster/cluster_spec.h"
+#include "weir/rpc/cluster_server.h"
 #include "weir/rpc/lib/call.h"
 #include "weir/rpc/lib/clients.h"
 #include "weir/rpc/lib/graph_policy.h"
@@ -484,6 +485,10 @@ const Use kSessions[] = {
      [](weir::Graph&) {
        weir::rpc::EnableGrpcTargets();
        return true;
+     }},
+    {"weir/rpc/cluster_server.h",
+     [](weir::Graph&) {
+       return !weir::rpc::StartTask({}, {"ps", 0}).ok();
      }},
     {"weir/rpc/lib/graph_policy.h",
      [](weir::Graph&) { return weir::rpc::GraphLimits().allow_external_access; }},
