@@ -141,5 +141,6 @@
 #include "weir/session/train/monitored_session.h"
 #include "weir/session/train/queue_runner.h"
 #include "weir/session/train/scaffold.h"
+#include "weir/session/train/sync_replicas.h"
 
 #endif  // WEIR_SESSION_WEIR_H_

@@ -11,6 +11,8 @@
 
 namespace weir {
 
+class Coordinator;
+
 // What a hook adds to a step: tensors to feed, and tensors that the hook fetches.
 struct HookRequest {
   Feeds feeds;      // in addition to the step's own
@@ -31,6 +33,9 @@ class HookContext {
   // Returns the event file of a directory, which all hooks share. Creates the directory and the
   // file if necessary.
   virtual absl::StatusOr<EventWriter*> Events(const std::string& directory) = 0;
+  // Returns the coordinator of the session's threads (queue runners, and what hooks start). They
+  // must end when it stops and the session is closed; the next step returns their first error.
+  virtual Coordinator& coordinator() = 0;
   // Makes ShouldStop return true once the present step is over.
   virtual void RequestStop() = 0;
 };

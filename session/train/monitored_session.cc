@@ -41,6 +41,7 @@ struct MonitoredSession::Impl final : public HookContext {
   const Scaffold& scaffold() const override { return options.scaffold; }
   absl::StatusOr<int64_t> GlobalStep() override;
   absl::StatusOr<EventWriter*> Events(const std::string& directory) override;
+  Coordinator& coordinator() override { return *runners; }
   void RequestStop() override { stop = true; }
 
   absl::Status Begin();
@@ -66,7 +67,7 @@ struct MonitoredSession::Impl final : public HookContext {
   MonitoredSessionOptions options;
   std::optional<Session> live;  // empty between a loss and the recovery, and after Close
   std::unique_ptr<Coordinator>
-      runners;             // coordinates the queue runners of the graph while a session exists
+      runners;             // coordinates the threads that use the session while it exists
   int64_t generation = 0;  // counts the sessions created
   bool stop = false, closed = false;
   int losses = 0;  // since the last successful step

@@ -22,7 +22,9 @@ absl::StatusOr<PreparedRunner> Prepare(std::shared_ptr<const QueueRunner> runner
     out.enqueues.push_back(std::move(step));
   }
   WEIR_ASSIGN_OR_RETURN(out.close, session.Prepare({}, {}, {runner->close_op}));
-  WEIR_ASSIGN_OR_RETURN(out.cancel, session.Prepare({}, {}, {runner->cancel_op}));
+  if (runner->cancel_op.valid()) {
+    WEIR_ASSIGN_OR_RETURN(out.cancel, session.Prepare({}, {}, {runner->cancel_op}));
+  }
   out.runner = std::move(runner);
   return out;
 }
@@ -53,6 +55,7 @@ void StartThreads(PreparedRunner from, Coordinator& coordinator) {
                         RunEnqueueLoop(*prepared, i, left.get(), coordinator);
                       });
   }
+  if (!prepared->runner->cancel_op.valid()) return;
   coordinator.Start(name + "close_on_stop", [prepared, coordinator = &coordinator] {
     coordinator->WaitForStop();
     (void)prepared->cancel.Run({}, nullptr);

@@ -9,9 +9,9 @@ namespace weir {
 
 // Starts the threads of one queue runner. Each thread runs its enqueue operation until the
 // coordinator stops or the operation reaches the end of its input; the last thread to do so closes
-// the queue. Any other error is reported to the coordinator. One more thread waits for the
-// coordinator's stop, and then cancels the pending operations of the queue. Session and coordinator
-// must outlive the threads: Coordinator::Join waits for them.
+// the queue. Any other error is reported to the coordinator. If the runner has a cancel_op, one
+// more thread waits for the coordinator's stop, and then cancels the pending operations of the
+// queue. Session and coordinator must outlive the threads: Coordinator::Join waits for them.
 absl::Status StartQueueRunner(std::shared_ptr<const QueueRunner> runner, Session& session,
                               Coordinator& coordinator);
 // Starts all queue runners in a collection of the session's graph. Nothing is started if one of

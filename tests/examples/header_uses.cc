@@ -544,6 +544,12 @@ const Use kSessions[] = {
        Var(g);
        return weir::MonitoredSession::Create(g).ok();
      }},
+    {"weir/session/train/sync_replicas.h",
+     [](weir::Graph& g) {
+       weir::SyncReplicasOptimizer sync(std::make_unique<weir::GradientDescent>(0.1));
+       const weir::Output loss = weir::ReduceSum(Var(g));
+       return sync.Minimize(loss, {.global_step = weir::CreateGlobalStep(g)}).valid();
+     }},
     {"weir/session/plan/pass_report.h",
      [](weir::Graph& g) {
        const weir::Output x = Floats(g) * 2.f;

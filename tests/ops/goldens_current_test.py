@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 SCRIPTS = {"make_goldens.py": [], "make_flow_goldens.py": [], "make_partitioned_goldens.py": [], "make_training_goldens.py": [],
-           "make_sparse_goldens.py": [], "make_dataset_goldens.py": [],
+           "make_sparse_goldens.py": [], "make_dataset_goldens.py": [], "make_sync_replicas_goldens.py": [],
            "make_layer_goldens.py": ["tf_keras"]}
 
 
