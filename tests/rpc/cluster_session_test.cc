@@ -142,7 +142,8 @@ TEST_F(ClusterSessionTest, AStepWhoseFetchesNobodyTakes) {
   Graph g;
   const ScalarVariable v = OnPs(g, "v", 1.f);
   Session session = Open(g, *worker_);
-  const auto step = session.Prepare({}, {v.Read()}, {v.initialize});
+  ASSERT_TRUE(session.Run(v.initialize).ok());
+  const auto step = session.Prepare({}, {v.Read()});
   ASSERT_TRUE(step.ok()) << step.status();
   EXPECT_TRUE(step->Run({}, nullptr).ok());
 }
