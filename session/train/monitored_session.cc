@@ -492,7 +492,9 @@ absl::StatusOr<MonitoredSession> MonitoredTrainingSession(Graph& graph,
                                .session = std::move(options.session),
                                .is_chief = options.is_chief,
                                .max_wait = options.max_wait,
-                               .recheck_interval = options.recheck_interval};
+                               .recheck_interval = options.recheck_interval,
+                               .max_recoveries = options.max_recoveries,
+                               .recovery_pause = options.recovery_pause};
   if (!options.is_chief) {
     made.hooks = std::move(options.hooks);
     return MonitoredSession::Create(graph, std::move(made));

@@ -144,6 +144,8 @@ struct TrainingSessionOptions {
   bool is_chief = true;
   std::chrono::milliseconds max_wait = std::chrono::minutes(30);
   std::chrono::milliseconds recheck_interval = std::chrono::seconds(1);
+  int max_recoveries = 10;
+  std::chrono::milliseconds recovery_pause{100};
 };
 // Creates a MonitoredSession with the hooks that most training programs need: StepCounter and
 // SummarySaver if there is a summary directory, CheckpointSaver if there is a checkpoint directory.

@@ -91,22 +91,24 @@ class PartsWorker {
     value_ = Identity(w_);
   }
 
-  absl::Status Open(const std::string& target, const std::string& directory) {
-    auto session =
-        MonitoredTrainingSession(g_, {.checkpoint_dir = directory,
-                                      .save_checkpoints = {.steps = 2},
-                                      .session = {.target = target},
-                                      .is_chief = index_ == 0,
-                                      .recheck_interval = std::chrono::milliseconds(20)});
+  absl::Status Open(const std::string& target, const std::string& directory,
+                    int max_recoveries = 10) {
+    auto session = MonitoredTrainingSession(g_, {.checkpoint_dir = directory,
+                                                 .save_checkpoints = {.steps = 2},
+                                                 .session = {.target = target},
+                                                 .is_chief = index_ == 0,
+                                                 .recheck_interval = std::chrono::milliseconds(20),
+                                                 .max_recoveries = max_recoveries});
     WEIR_RETURN_IF_ERROR(session.status());
     session_.emplace(*std::move(session));
     return absl::OkStatus();
   }
 
+  absl::Status TrainOnce() { return session_->Run(Feeds{}, {}, {train_}).status(); }
   void Train(int steps) {
     for (int i = 0; i < steps; ++i) {
-      const auto ran = session_->Run(Feeds{}, {}, {train_});
-      ASSERT_TRUE(ran.ok()) << ran.status();
+      const absl::Status ran = TrainOnce();
+      ASSERT_TRUE(ran.ok()) << ran;
     }
   }
   void ExpectStep(int64_t step) {
@@ -161,6 +163,19 @@ TEST(ClusterServer, AfterTheLossOfAServerTheChiefRestoresTheCheckpoint) {
   chief.ExpectStep(3);
   other.Train(1);
   chief.ExpectStep(4);
+}
+
+TEST(ClusterServer, AServerThatDoesNotComeBackIsAnError) {
+  LocalCluster cluster(2, 1);
+  EnableGrpcTargets({.connect_timeout = std::chrono::seconds(2)});
+  PartsWorker chief(0);
+  const absl::Status opened =
+      chief.Open(cluster.target(0), MakeTempDirectory("cluster"), /*max_recoveries=*/2);
+  ASSERT_TRUE(opened.ok()) << opened;
+  cluster.Stop({"ps", 1});
+  const absl::Status lost = chief.TrainOnce();
+  EXPECT_TRUE(absl::IsUnavailable(lost)) << lost;
+  EnableGrpcTargets();
 }
 
 TEST(ClusterServer, ALostWorkerComesBack) {
