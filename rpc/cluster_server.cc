@@ -22,6 +22,11 @@ std::string Describe(const ClusterSpec& cluster) {
   });
 }
 
+std::string HostOf(const std::string& address) { return address.substr(0, address.rfind(':')); }
+
+// Whether the host is this machine.
+bool IsLocal(const std::string& host) { return host == "localhost" || IsLoopback(host); }
+
 }  // namespace
 
 absl::Status SetCluster(ClusterSpec cluster, const TaskName& task, ServerOptions* options) {
@@ -30,14 +35,23 @@ absl::Status SetCluster(ClusterSpec cluster, const TaskName& task, ServerOptions
     return InvalidArgument("Task ", task.index, " of job '", task.job,
                            "' is not in the cluster, which has the tasks ", Describe(cluster));
   }
-  const size_t colon = address.rfind(':');
-  const std::string host = address.substr(0, colon);
-  if (!absl::SimpleAtoi(address.substr(colon + 1), &options->port) || options->port == 0)
+  const std::string host = HostOf(address);
+  if (!absl::SimpleAtoi(address.substr(host.size() + 1), &options->port) || options->port == 0)
     return InvalidArgument("The task's own address, ", address, ", needs a port");
-  const bool is_local = host == "localhost" || IsLoopback(host);
-  if (IsLoopback(options->address) && !is_local) options->address = "0.0.0.0";
+  if (IsLoopback(options->address) && !IsLocal(host)) options->address = "0.0.0.0";
   options->cluster = ClusterOptions{std::move(cluster), task};
   return absl::OkStatus();
+}
+
+std::vector<std::string> RemoteTasks(const ClusterSpec& cluster) {
+  std::vector<std::string> tasks;
+  for (const auto& [job, addresses] : cluster.jobs()) {
+    for (const auto& [index, address] : addresses) {
+      if (!IsLocal(HostOf(address)))
+        tasks.push_back(absl::StrCat(TaskName{job, index}.ToString(), " (", address, ")"));
+    }
+  }
+  return tasks;
 }
 
 absl::StatusOr<std::unique_ptr<Server>> StartTask(const ClusterSpec& cluster, const TaskName& task,

@@ -2,6 +2,8 @@
 #define WEIR_RPC_CLUSTER_SERVER_H_
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "weir/rpc/cluster/cluster_spec.h"
 #include "weir/rpc/server.h"
@@ -24,6 +26,10 @@ namespace weir::rpc {
 // "0.0.0.0", since other machines call it. INVALID_ARGUMENT for a task that the cluster does not
 // have, and for port 0.
 absl::Status SetCluster(ClusterSpec cluster, const TaskName& task, ServerOptions* options);
+
+// Returns the tasks whose addresses are not of this machine: "/job:ps/replica:0/task:0
+// (10.0.0.1:2222)".
+std::vector<std::string> RemoteTasks(const ClusterSpec& cluster);
 
 // Starts a server with these options as a task of the cluster. Errors are those of SetCluster and
 // Server::Start.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <map>
+#include <thread>
 #include <utility>
 
 #include "weir/core/graph/scope.h"
@@ -13,27 +13,18 @@
 #include "weir/rpc/cluster/task_calls.h"
 #include "weir/rpc/cluster_partial_run.h"
 #include "weir/rpc/cluster_steps.h"
+#include "weir/rpc/lib/run_metadata.h"
+#include "weir/rpc/lib/session_requests.h"
 #include "weir/rpc/session_table.h"
 
 namespace weir::rpc {
 
 namespace {
 
-// Limits on what a client may keep in a session at a time.
-constexpr size_t kMaxPartialRuns = 10'000;
-constexpr size_t kMaxCallables = 100'000;
 constexpr std::chrono::seconds kResetLimit(10);
-
-template <class Field>
-std::vector<std::string> Names(const Field& field) {
-  return {field.begin(), field.end()};
-}
-
-absl::StatusOr<Tensor> TakeFeed(const std::string& name, proto::TensorProto* value) {
-  absl::StatusOr<Tensor> tensor = TensorFromProto(std::move(*value));
-  if (!tensor.ok()) return Annotate(tensor.status(), absl::StrCat("Invalid feed for ", name));
-  return tensor;
-}
+// How often tasks that are not up are asked again, and named in the log.
+constexpr std::chrono::milliseconds kAskAgain(200);
+constexpr std::chrono::seconds kLogPeriod(10);
 
 absl::Status FirstError(const std::vector<absl::Status>& statuses) {
   for (const absl::Status& status : statuses) WEIR_RETURN_IF_ERROR(status);
@@ -60,18 +51,45 @@ absl::StatusOr<std::vector<TaskName>> FilterTasks(const ClusterTask& own,
   return tasks;
 }
 
-// Asks the tasks for their devices, and waits for those that are not up.
+// Asks the tasks for their status, and waits for those that are not up. A task whose connection
+// fails for another reason, such as TLS, is an error.
+absl::Status AskForStatus(ClusterTask& own, const std::vector<TaskName>& names,
+                          const Peers::AskOptions& options,
+                          std::vector<proto::GetStatusResponse>* responses) {
+  using Clock = std::chrono::steady_clock;
+  const auto log = [&](size_t i, absl::string_view why) {
+    std::fprintf(stderr, "weir: CreateSession still waiting for response from worker: %s %s\n",
+                 names[i].ToString().c_str(), std::string(why).c_str());
+  };
+  const Clock::time_point begin = Clock::now();
+  for (Clock::time_point logged = begin;; std::this_thread::sleep_for(kAskAgain)) {
+    if (options.cancellation->cancelled()) return options.cancellation->status();
+    if (options.limit.count() > 0 && Clock::now() - begin >= options.limit)
+      return absl::DeadlineExceededError("Deadline Exceeded");
+    std::vector<proto::GetStatusRequest> requests(names.size());
+    responses->clear();
+    const std::vector<absl::Status> statuses =
+        CallTasks(own, names, "GetStatus", &ClusterTask::GetStatus, requests, responses, options,
+                  [&](size_t i) { log(i, "(no answer)"); });
+    bool are_up = true;
+    for (const absl::Status& status : statuses) {
+      if (!status.ok() && !absl::IsUnavailable(status)) return status;
+      are_up = are_up && status.ok();
+    }
+    if (are_up) return absl::OkStatus();
+    if (Clock::now() - logged < kLogPeriod) continue;
+    logged = Clock::now();
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (!statuses[i].ok()) log(i, absl::StrCat("(", statuses[i].message(), ")"));
+    }
+  }
+}
+
 absl::StatusOr<std::vector<SessionTask>> FindDevices(ClusterTask& own,
                                                      const std::vector<TaskName>& names,
                                                      const Peers::AskOptions& options) {
-  std::vector<proto::GetStatusRequest> requests(names.size());
   std::vector<proto::GetStatusResponse> responses;
-  WEIR_RETURN_IF_ERROR(FirstError(CallTasks(
-      own, names, "GetStatus", &ClusterTask::GetStatus, requests, &responses, options,
-      [&](size_t i) {
-        std::fprintf(stderr, "weir: CreateSession still waiting for response from worker: %s\n",
-                     names[i].ToString().c_str());
-      })));
+  WEIR_RETURN_IF_ERROR(AskForStatus(own, names, options, &responses));
   std::vector<SessionTask> tasks;
   for (size_t i = 0; i < names.size(); ++i) {
     SessionTask& task = tasks.emplace_back(SessionTask{names[i], {}});
@@ -87,17 +105,18 @@ absl::StatusOr<std::vector<SessionTask>> FindDevices(ClusterTask& own,
 class ClusterSession final : public MasterSession {
  public:
   ClusterSession(ClusterTask& own, std::vector<SessionTask> tasks, const proto::ConfigProto& config,
-                 const GraphLimits& limits)
+                 const MasterOptions& options, std::shared_ptr<MemoryQuota> memory)
       : own_(own),
         handle_(NewSessionHandle()),
-        steps_(own, handle_, std::move(tasks), config, limits),
-        step_limit_(std::max<int64_t>(config.operation_timeout_in_ms(), 0)) {}
+        options_(options),
+        memory_(std::move(memory)),
+        steps_(own, handle_, std::move(tasks), config, options.graph_limits),
+        step_limit_(config.operation_timeout_in_ms() > 0
+                        ? std::chrono::milliseconds(config.operation_timeout_in_ms())
+                        : options.default_step_limit) {}
 
   ~ClusterSession() override {
-    {
-      const MutexLock lock(mutex_);
-      partial_runs_.clear();
-    }
+    handles_.RemovePartialRuns();
     proto::DeleteWorkerSessionRequest request;
     request.set_session_handle(handle_);
     for (const SessionTask& task : steps_.tasks()) {
@@ -134,10 +153,14 @@ class ClusterSession final : public MasterSession {
 
   absl::Status Run(proto::RunStepRequest& request, Call& call,
                    proto::RunStepResponse* response) override {
+    const std::shared_ptr<MemoryQuota> memory = StepMemory(memory_, options_.step_memory_bytes);
+    const ScopedMemoryQuota of_step(memory.get());
     absl::StatusOr<Tensors> values = request.partial_run_handle().empty()
                                          ? RunFull(request, call, response)
                                          : RunPiece(request, call);
     if (!values.ok()) return values.status();
+    WEIR_RETURN_IF_ERROR(
+        ReserveResponse(*values, response->metadata().ByteSizeLong(), options_.max_response, call));
     for (int i = 0; i < request.fetch_size(); ++i) {
       proto::NamedTensorProto* const tensor = response->add_tensor();
       tensor->set_name(request.fetch(i));
@@ -146,66 +169,40 @@ class ClusterSession final : public MasterSession {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::string> SetUpPartialRun(
-      const proto::PartialRunSetupRequest& request) override {
+  absl::StatusOr<std::string> SetUpPartialRun(const proto::PartialRunSetupRequest& request,
+                                              Call& call) override {
     StepNames names = {Names(request.feed()), Names(request.fetch()), Names(request.target())};
-    WEIR_ASSIGN_OR_RETURN(auto step, steps_.Prepare(names, &closed_, step_limit_));
-    auto run =
-        std::make_shared<ClusterPartialRun>(steps_, std::move(step), std::move(names), &closed_);
-    const MutexLock lock(mutex_);
-    if (partial_runs_.size() >= kMaxPartialRuns)
-      return absl::ResourceExhaustedError("The session has too many unfinished partial runs");
-    const std::string handle = absl::StrCat(next_handle_++);
-    partial_runs_[handle] = std::move(run);
-    return handle;
+    WEIR_ASSIGN_OR_RETURN(auto step, Prepare(names, call));
+    return handles_.AddPartialRun(
+        std::make_shared<ClusterPartialRun>(steps_, std::move(step), std::move(names), &closed_));
   }
 
-  absl::StatusOr<int64_t> MakeCallable(const proto::CallableOptions& options) override {
+  absl::StatusOr<int64_t> MakeCallable(const proto::CallableOptions& options, Call& call) override {
     auto callable = std::make_shared<Callable>();
     callable->names = {Names(options.feed()), Names(options.fetch()), Names(options.target())};
     for (const proto::TensorConnection& c : options.tensor_connection())
       callable->names.connections.emplace_back(c.from_tensor(), c.to_tensor());
     callable->options = options.run_options();
-    WEIR_RETURN_IF_ERROR(steps_.Prepare(callable->names, &closed_, step_limit_).status());
-    const MutexLock lock(mutex_);
-    if (callables_.size() >= kMaxCallables)
-      return absl::ResourceExhaustedError("The session has too many callables");
-    callables_[next_handle_] = std::move(callable);
-    return next_handle_++;
+    WEIR_RETURN_IF_ERROR(Prepare(callable->names, call).status());
+    return handles_.AddCallable(std::move(callable));
   }
 
   absl::Status RunCallable(proto::RunCallableRequest& request, Call& call,
                            proto::RunCallableResponse* response) override {
-    std::shared_ptr<const Callable> callable;
-    {
-      const MutexLock lock(mutex_);
-      const auto it = callables_.find(request.handle());
-      if (it == callables_.end())
-        return InvalidArgument("Attempted to run callable after handle was released: ",
-                               request.handle());
-      callable = it->second;
-    }
-    const StepNames& names = callable->names;
-    if (request.feed_size() != static_cast<int>(names.feeds.size())) {
-      return InvalidArgument("Expected ", names.feeds.size(), " feed tensors, but got ",
-                             request.feed_size());
-    }
-    Tensors feeds;
-    for (int i = 0; i < request.feed_size(); ++i) {
-      WEIR_ASSIGN_OR_RETURN(feeds.emplace_back(),
-                            TakeFeed(names.feeds[i], request.mutable_feed(i)));
-    }
-    WEIR_ASSIGN_OR_RETURN(const Tensors values, RunStep(names, feeds, callable->options, call,
-                                                        response->mutable_metadata()));
+    WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<const Callable> callable,
+                          handles_.FindCallable(request.handle()));
+    const std::shared_ptr<MemoryQuota> memory = StepMemory(memory_, options_.step_memory_bytes);
+    const ScopedMemoryQuota of_step(memory.get());
+    WEIR_ASSIGN_OR_RETURN(const Tensors feeds, TakeFeeds(callable->names.feeds, request));
+    WEIR_ASSIGN_OR_RETURN(const Tensors values, RunStep(callable->names, feeds, callable->options,
+                                                        call, response->mutable_metadata()));
+    WEIR_RETURN_IF_ERROR(
+        ReserveResponse(values, response->metadata().ByteSizeLong(), options_.max_response, call));
     for (const Tensor& value : values) TensorToProto(value, response->add_fetch());
     return absl::OkStatus();
   }
 
-  absl::Status ReleaseCallable(int64_t handle) override {
-    const MutexLock lock(mutex_);
-    if (callables_.erase(handle) > 0) return absl::OkStatus();
-    return InvalidArgument("No such callable handle: ", handle);
-  }
+  absl::Status ReleaseCallable(int64_t handle) override { return handles_.RemoveCallable(handle); }
 
   std::vector<ServerDevice> remote_devices() const override {
     std::vector<ServerDevice> devices;
@@ -227,6 +224,18 @@ class ClusterSession final : public MasterSession {
     proto::RunOptions options;
   };
 
+  std::chrono::milliseconds LimitOf(std::chrono::milliseconds wanted) const {
+    return ShorterLimit(wanted, options_.max_step_limit);
+  }
+
+  // Ends when the client leaves, too.
+  absl::StatusOr<std::shared_ptr<const PreparedClusterStep>> Prepare(const StepNames& names,
+                                                                     Call& call) {
+    Cancellation ended;
+    const LinkedCancellation by_client(&call.cancellation, ended), by_close(&closed_, ended);
+    return steps_.Prepare(names, &ended, LimitOf(step_limit_));
+  }
+
   absl::StatusOr<Tensors> RunStep(const StepNames& names, const Tensors& feeds,
                                   const proto::RunOptions& options, Call& call,
                                   proto::RunMetadata* metadata) {
@@ -234,7 +243,7 @@ class ClusterSession final : public MasterSession {
     const LinkedCancellation by_client(&call.cancellation, ended), by_close(&closed_, ended);
     using std::chrono::milliseconds;
     const milliseconds given(options.timeout_in_ms());
-    const milliseconds limit = given.count() > 0 ? given : step_limit_;
+    const milliseconds limit = LimitOf(given.count() > 0 ? given : step_limit_);
     const auto begin = std::chrono::steady_clock::now();
     WEIR_ASSIGN_OR_RETURN(const auto step, steps_.Prepare(names, &ended, limit));
     WEIR_RETURN_IF_ERROR(CheckFeeds(step->request.feeds, feeds));
@@ -252,26 +261,14 @@ class ClusterSession final : public MasterSession {
                                   proto::RunStepResponse* response) {
     StepNames names = {{}, Names(request.fetch()), Names(request.target())};
     Tensors feeds;
-    for (proto::NamedTensorProto& feed : *request.mutable_feed()) {
-      names.feeds.push_back(feed.name());
-      WEIR_ASSIGN_OR_RETURN(feeds.emplace_back(), TakeFeed(feed.name(), feed.mutable_tensor()));
-    }
+    WEIR_RETURN_IF_ERROR(TakeFeeds(request, &names.feeds, &feeds));
     return RunStep(names, feeds, request.options(), call, response->mutable_metadata());
   }
 
   absl::StatusOr<Tensors> RunPiece(proto::RunStepRequest& request, Call& call) {
     const std::string& handle = request.partial_run_handle();
-    std::shared_ptr<ClusterPartialRun> run;
-    {
-      const MutexLock lock(mutex_);
-      const auto it = partial_runs_.find(handle);
-      if (it == partial_runs_.end()) {
-        return InvalidArgument(
-            "Must run PartialRunSetup before performing partial runs: there is no partial run '",
-            handle, "'");
-      }
-      run = it->second;
-    }
+    WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<ClusterPartialRun> run,
+                          handles_.FindPartialRun(handle));
     std::vector<std::pair<std::string, Tensor>> feeds;
     for (proto::NamedTensorProto& feed : *request.mutable_feed()) {
       WEIR_ASSIGN_OR_RETURN(Tensor value, TakeFeed(feed.name(), feed.mutable_tensor()));
@@ -279,27 +276,24 @@ class ClusterSession final : public MasterSession {
     }
     absl::StatusOr<Tensors> values = run->Run(std::move(feeds), Names(request.fetch()),
                                               Names(request.target()), &call.cancellation);
-    if (run->is_over()) {
-      const MutexLock lock(mutex_);
-      partial_runs_.erase(handle);
-    }
+    if (run->is_over()) handles_.RemovePartialRun(handle);
     return values;
   }
 
   ClusterTask& own_;
   const std::string handle_;  // of the worker sessions
+  const MasterOptions& options_;
+  const std::shared_ptr<MemoryQuota> memory_;  // null: not limited
   Cancellation closed_;
   ClusterSteps steps_;
-  const std::chrono::milliseconds step_limit_;
-  Mutex mutex_;
-  std::map<std::string, std::shared_ptr<ClusterPartialRun>> partial_runs_ ABSL_GUARDED_BY(mutex_);
-  std::map<int64_t, std::shared_ptr<const Callable>> callables_ ABSL_GUARDED_BY(mutex_);
-  int64_t next_handle_ ABSL_GUARDED_BY(mutex_) = 0;
+  const std::chrono::milliseconds step_limit_;  // of steps for which the client sets none
+  SessionHandles<ClusterPartialRun, Callable> handles_;
 };
 
 class ClusterSessionFactory final : public SessionFactory {
  public:
-  ClusterSessionFactory(ClusterTask& own, const GraphLimits& limits) : own_(own), limits_(limits) {}
+  ClusterSessionFactory(ClusterTask& own, MasterOptions options)
+      : own_(own), options_(std::move(options)) {}
 
   absl::StatusOr<std::unique_ptr<MasterSession>> Create(const proto::CreateSessionRequest& request,
                                                         Call& call) override {
@@ -312,10 +306,13 @@ class ClusterSessionFactory final : public SessionFactory {
     WEIR_ASSIGN_OR_RETURN(const std::vector<TaskName> names, FilterTasks(own_, config));
     const Peers::AskOptions options = {
         .cancellation = &call.cancellation,
-        .limit = std::chrono::milliseconds(config.operation_timeout_in_ms()),
-        .wait_for_ready = true};
+        .limit = std::chrono::milliseconds(std::max<int64_t>(config.operation_timeout_in_ms(), 0))};
     WEIR_ASSIGN_OR_RETURN(std::vector<SessionTask> tasks, FindDevices(own_, names, options));
-    auto session = std::make_unique<ClusterSession>(own_, std::move(tasks), config, limits_);
+    std::shared_ptr<MemoryQuota> memory =
+        SessionMemory(MemoryQuota::ShareCurrent(), options_.session_memory_bytes);
+    const ScopedMemoryQuota of_session(memory.get());
+    auto session = std::make_unique<ClusterSession>(own_, std::move(tasks), config, options_,
+                                                    std::move(memory));
     WEIR_RETURN_IF_ERROR(session->Open(request, options));
     return session;
   }
@@ -335,14 +332,13 @@ class ClusterSessionFactory final : public SessionFactory {
 
  private:
   ClusterTask& own_;
-  const GraphLimits limits_;
+  const MasterOptions options_;
 };
 
 }  // namespace
 
-std::unique_ptr<SessionFactory> NewClusterSessionFactory(ClusterTask& own,
-                                                         const GraphLimits& limits) {
-  return std::make_unique<ClusterSessionFactory>(own, limits);
+std::unique_ptr<SessionFactory> NewClusterSessionFactory(ClusterTask& own, MasterOptions options) {
+  return std::make_unique<ClusterSessionFactory>(own, std::move(options));
 }
 
 }  // namespace weir::rpc

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "weir/rpc/cluster/cluster_task.h"
-#include "weir/rpc/lib/graph_policy.h"
+#include "weir/rpc/lib/master_options.h"
 #include "weir/rpc/master_session.h"
 
 namespace weir::rpc {
@@ -18,16 +18,17 @@ namespace weir::rpc {
 // in the log names those that are missing.
 //
 // clang-format off
-//   ABORTED            a task was restarted since the session began: clients begin a new session
-//   UNAVAILABLE        a task cannot be reached
-//   DEADLINE_EXCEEDED  a task did not answer within ConfigProto.operation_timeout_in_ms
-//   INVALID_ARGUMENT   a device that no task has; the error lists the devices that there are
-//   UNIMPLEMENTED      ConfigProto.cluster_def: the cluster is that of the server
+//   ABORTED              a task was restarted since the session began: clients begin a new session
+//   UNAVAILABLE          a task is lost: it cannot be reached, or does not answer (peer_watch.h)
+//   FAILED_PRECONDITION  a task speaks no TLS, or has the wrong certificate (peers.h)
+//   DEADLINE_EXCEEDED    a task did not answer within ConfigProto.operation_timeout_in_ms
+//   INVALID_ARGUMENT     a device that no task has; the error lists the devices that there are
+//   UNIMPLEMENTED        ConfigProto.cluster_def: the cluster is that of the server
 // clang-format on
 //
-// Errors of steps begin with "From TASK:", and those of nodes name the node.
-std::unique_ptr<SessionFactory> NewClusterSessionFactory(ClusterTask& own,
-                                                         const GraphLimits& limits);
+// Of `options`, which are those of the server's master, the limits of graphs, steps, sessions and
+// responses hold. Errors of steps begin with "From TASK:", and those of nodes name the node.
+std::unique_ptr<SessionFactory> NewClusterSessionFactory(ClusterTask& own, MasterOptions options);
 
 }  // namespace weir::rpc
 

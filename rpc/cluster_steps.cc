@@ -72,14 +72,64 @@ std::shared_ptr<ClusterSteps::Entry> ClusterSteps::FindEntry(const StepNames& na
 absl::StatusOr<std::shared_ptr<const PreparedClusterStep>> ClusterSteps::Prepare(
     const StepNames& names, Cancellation* cancellation, std::chrono::milliseconds limit) {
   const std::shared_ptr<Entry> entry = FindEntry(names);
-  const MutexLock lock(entry->mutex);
-  if (entry->step != nullptr) return entry->step;
+  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<const PreparedClusterStep> found,
+                        Claim(*entry, cancellation, limit));
+  if (found != nullptr) return found;
+  // After an error or an exception, another call prepares it.
+  struct Release {
+    Entry& entry;
+    std::shared_ptr<const PreparedClusterStep> step = nullptr;
+    ~Release() {
+      const MutexLock lock(entry.mutex);
+      entry.is_in_preparation = false;
+      entry.step = step;
+      entry.changed.NotifyAll();
+    }
+  } release{*entry};
+  WEIR_ASSIGN_OR_RETURN(release.step, PrepareNew(*entry, names, cancellation, limit));
+  return release.step;
+}
+
+absl::StatusOr<std::shared_ptr<const PreparedClusterStep>> ClusterSteps::Claim(
+    Entry& entry, Cancellation* cancellation, std::chrono::milliseconds limit) {
+  const auto until = std::chrono::steady_clock::now() + limit;
+  int64_t token = 0;
+  const auto wake = [&entry] {
+    const MutexLock lock(entry.mutex);
+    entry.changed.NotifyAll();
+  };
+  if (!cancellation->OnCancel(wake, &token)) return cancellation->status();
+  const auto claim = [&]() -> absl::StatusOr<std::shared_ptr<const PreparedClusterStep>> {
+    const MutexLock lock(entry.mutex);
+    bool in_time = true;
+    while (entry.is_in_preparation && in_time && !cancellation->cancelled()) {
+      if (limit.count() > 0) {
+        in_time = entry.changed.WaitUntil(entry.mutex, until);
+      } else {
+        entry.changed.Wait(entry.mutex);
+      }
+    }
+    if (cancellation->cancelled()) return cancellation->status();
+    if (entry.is_in_preparation) {
+      return absl::DeadlineExceededError(absl::StrCat(
+          "The step was not prepared within its time limit of ", limit.count(), " ms"));
+    }
+    entry.is_in_preparation = entry.step == nullptr;
+    return entry.step;
+  };
+  auto claimed = claim();
+  cancellation->Unregister(token);
+  return claimed;
+}
+
+absl::StatusOr<std::shared_ptr<const PreparedClusterStep>> ClusterSteps::PrepareNew(
+    const Entry& entry, const StepNames& names, Cancellation* cancellation,
+    std::chrono::milliseconds limit) {
   auto step = std::make_shared<PreparedClusterStep>(RegisteredStep{own_, session_, {}, {}, {}},
-                                                    entry->is_evicted);
+                                                    entry.is_evicted);
   WEIR_ASSIGN_OR_RETURN(StepPartition partition, Cut(names, &step->request));
   WEIR_RETURN_IF_ERROR(Register(std::move(partition), &step->registered, cancellation, limit));
-  entry->step = std::move(step);
-  return entry->step;
+  return step;
 }
 
 absl::StatusOr<StepPartition> ClusterSteps::Cut(const StepNames& names, PlanRequest* request) {
@@ -109,7 +159,9 @@ absl::Status ClusterSteps::Register(StepPartition partition, RegisteredStep* ste
       CallTasks(own_, tasks, "RegisterGraph", &ClusterTask::RegisterGraph, requests, &responses,
                 {.cancellation = cancellation, .limit = limit});
   for (size_t i = 0; i < tasks.size(); ++i) {
-    if (statuses[i].ok()) step->parts.push_back({tasks[i], responses[i].graph_handle()});
+    if (!statuses[i].ok()) continue;
+    const SessionTask& task = placement_.tasks()[partition.parts[i].task];
+    step->parts.push_back({task.name, responses[i].graph_handle(), task.host().incarnation});
   }
   const auto failed = std::find_if(statuses.begin(), statuses.end(),
                                    [](const absl::Status& status) { return !status.ok(); });

@@ -58,7 +58,7 @@ class ClusterSteps {
 
   // Returns the step of these names, which it cuts and registers if it is new. Errors are those of
   // FindByName, of PartitionStep and of the tasks; DEADLINE_EXCEEDED if one does not answer within
-  // `limit` (zero: none).
+  // `limit` (zero: none). A call that finds the step in preparation by another waits for that.
   absl::StatusOr<std::shared_ptr<const PreparedClusterStep>> Prepare(
       const StepNames& names, Cancellation* cancellation, std::chrono::milliseconds limit);
   // Returns whether a tensor of the graph can be computed without the feeds `missing`.
@@ -71,13 +71,21 @@ class ClusterSteps {
   struct Entry {
     const std::shared_ptr<std::atomic<bool>> is_evicted =
         std::make_shared<std::atomic<bool>>(false);
-    Mutex mutex;  // held while the step is prepared
-    std::shared_ptr<const PreparedClusterStep> step ABSL_GUARDED_BY(mutex);
+    Mutex mutex;
+    CondVar changed;  // also when a call that waits is cancelled
+    bool is_in_preparation ABSL_GUARDED_BY(mutex) = false;
+    std::shared_ptr<const PreparedClusterStep> step ABSL_GUARDED_BY(mutex);  // null: not prepared
   };
   using Key = std::tuple<std::vector<std::string>, std::vector<std::string>,
                          std::vector<std::string>, NamedConnections>;
 
   std::shared_ptr<Entry> FindEntry(const StepNames& names);
+  // Waits until the entry has a step, or this call is the one that prepares it (null).
+  static absl::StatusOr<std::shared_ptr<const PreparedClusterStep>> Claim(
+      Entry& entry, Cancellation* cancellation, std::chrono::milliseconds limit);
+  absl::StatusOr<std::shared_ptr<const PreparedClusterStep>> PrepareNew(
+      const Entry& entry, const StepNames& names, Cancellation* cancellation,
+      std::chrono::milliseconds limit);
   absl::StatusOr<StepPartition> Cut(const StepNames& names, PlanRequest* request);
   absl::Status Register(StepPartition partition, RegisteredStep* step, Cancellation* cancellation,
                         std::chrono::milliseconds limit);

@@ -11,24 +11,6 @@ namespace weir::rpc {
 
 namespace {
 
-// Limits on what a client may keep in a session at a time.
-constexpr size_t kMaxPartialRuns = 10'000;
-constexpr size_t kMaxCallables = 100'000;
-
-template <class Field>
-std::vector<std::string> Names(const Field& field) {
-  return {field.begin(), field.end()};
-}
-
-absl::StatusOr<Tensor> TakeFeed(const std::string& name, proto::TensorProto* value) {
-  absl::StatusOr<Tensor> tensor = TensorFromProto(std::move(*value));
-  if (!tensor.ok()) return Annotate(tensor.status(), absl::StrCat("Invalid feed for ", name));
-  MemoryQuota* const memory = MemoryQuota::Current();
-  if (memory == nullptr) return tensor;
-  WEIR_RETURN_IF_ERROR(MemoryQuota::ChargeStrings(*tensor));
-  return memory->Adopt(*std::move(tensor));
-}
-
 // TensorFlow's clients look for the failed node, and for the task on which it failed.
 absl::Status StepError(const absl::Status& status, const Session& session) {
   if (status.ok()) return status;
@@ -36,16 +18,6 @@ absl::Status StepError(const absl::Status& status, const Session& session) {
   task = task.substr(0, task.find("/device:"));
   return absl::Status(status.code(),
                       absl::StrCat("From ", task, ":\n", status.message(), FailedNodeMark(status)));
-}
-
-// What a tensor takes in a response on the wire.
-uint64_t BytesOf(const Tensor& value) {
-  if (value.dtype() != DT_STRING)
-    return static_cast<uint64_t>(value.num_elements()) * ElementSize(value.dtype());
-  constexpr uint64_t kBytesPerString = 2;  // tag and length of a short one
-  uint64_t bytes = 0;
-  for (const std::string& text : value.flat<std::string>()) bytes += text.size() + kBytesPerString;
-  return bytes;
 }
 
 }  // namespace
@@ -77,8 +49,7 @@ absl::StatusOr<std::unique_ptr<MasterSession>> LocalSession::Create(
 }
 
 std::shared_ptr<MemoryQuota> LocalSession::MemoryOfStep() const {
-  if (step_memory_bytes_ == 0) return memory_;
-  return MemoryQuota::New(memory_, "this step (weir serve --step-memory-mb)", step_memory_bytes_);
+  return StepMemory(memory_, step_memory_bytes_);
 }
 
 absl::StatusOr<int64_t> LocalSession::Extend(const proto::GraphDef& nodes, int64_t version) {
@@ -105,21 +76,6 @@ std::set<std::string> LocalSession::ContainersHoldingFunctions() {
   return has_functions_ ? containers_holding_functions_ : std::set<std::string>();
 }
 
-absl::Status LocalSession::ReserveResponse(const Tensors& values, const RunReport& report,
-                                           Call& call) const {
-  uint64_t bytes = report.bytes();
-  uint64_t memory = bytes;
-  for (const Tensor& value : values) {
-    bytes += BytesOf(value);
-    if (value.dtype() == DT_STRING)
-      memory += static_cast<uint64_t>(value.num_elements()) * sizeof(std::string);
-  }
-  WEIR_RETURN_IF_ERROR(max_response_.Check(
-      bytes, "The response, with the fetched values and the trace of the step,"));
-  // The message, and the bytes that gRPC makes of it.
-  return call.response_memory.Take(memory + 2 * bytes, "the response of the step");
-}
-
 absl::Status LocalSession::Run(proto::RunStepRequest& request, Call& call,
                                proto::RunStepResponse* response) {
   const std::shared_ptr<MemoryQuota> memory = MemoryOfStep();
@@ -130,7 +86,7 @@ absl::Status LocalSession::Run(proto::RunStepRequest& request, Call& call,
                                        ? RunFull(request, options)
                                        : RunPartial(request, options);
   if (!values.ok()) return StepError(values.status(), *session_);
-  WEIR_RETURN_IF_ERROR(ReserveResponse(*values, report, call));
+  WEIR_RETURN_IF_ERROR(ReserveResponse(*values, report.bytes(), max_response_, call));
   report.WriteStatistics(session_->devices(), response->mutable_metadata());
   for (int i = 0; i < request.fetch_size(); ++i) {
     proto::NamedTensorProto* tensor = response->add_tensor();
@@ -159,10 +115,7 @@ absl::StatusOr<Tensors> LocalSession::RunFull(proto::RunStepRequest& request,
                                               const RunOptions& options) {
   std::vector<std::string> names;
   Tensors feeds, fetches;
-  for (proto::NamedTensorProto& feed : *request.mutable_feed()) {
-    names.push_back(feed.name());
-    WEIR_ASSIGN_OR_RETURN(feeds.emplace_back(), TakeFeed(feed.name(), feed.mutable_tensor()));
-  }
+  WEIR_RETURN_IF_ERROR(TakeFeeds(request, &names, &feeds));
   WEIR_ASSIGN_OR_RETURN(const Step step,
                         session_->Prepare(names, Names(request.fetch()), Names(request.target())));
   WEIR_RETURN_IF_ERROR(step.Run(feeds, &fetches, options));
@@ -170,7 +123,7 @@ absl::StatusOr<Tensors> LocalSession::RunFull(proto::RunStepRequest& request,
 }
 
 absl::StatusOr<std::string> LocalSession::SetUpPartialRun(
-    const proto::PartialRunSetupRequest& request) {
+    const proto::PartialRunSetupRequest& request, Call&) {
   auto parts = std::make_shared<PartialRunState>();
   Outputs feeds, fetches;
   std::vector<Operation> targets;
@@ -193,29 +146,14 @@ absl::StatusOr<std::string> LocalSession::SetUpPartialRun(
         return absl::OkStatus();
       }));
   WEIR_ASSIGN_OR_RETURN(parts->run, session_->StartPartialRun(feeds, fetches, targets));
-  const MutexLock lock(mutex_);
-  if (partial_runs_.size() >= kMaxPartialRuns)
-    return absl::ResourceExhaustedError("The session has too many unfinished partial runs");
-  const std::string handle = absl::StrCat(next_handle_++);
-  partial_runs_[handle] = std::move(parts);
-  return handle;
+  return handles_.AddPartialRun(std::move(parts));
 }
 
 absl::StatusOr<Tensors> LocalSession::RunPartial(proto::RunStepRequest& request,
                                                  const RunOptions& options) {
   const std::string& handle = request.partial_run_handle();
-  std::shared_ptr<PartialRunState> parts;
-  {
-    const MutexLock lock(mutex_);
-    const auto it = partial_runs_.find(handle);
-    if (it == partial_runs_.end()) {
-      return InvalidArgument(
-          "Must run PartialRunSetup before performing partial runs: there is no "
-          "partial run '",
-          handle, "'");
-    }
-    parts = it->second;
-  }
+  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<PartialRunState> parts,
+                        handles_.FindPartialRun(handle));
   Feeds feeds;
   Outputs fetches;
   std::vector<Operation> targets;
@@ -239,14 +177,11 @@ absl::StatusOr<Tensors> LocalSession::RunPartial(proto::RunStepRequest& request,
     targets.push_back(it->second);
   }
   absl::StatusOr<Tensors> values = parts->run.Run(feeds, fetches, targets, options);
-  if (parts->run.is_over()) {
-    const MutexLock lock(mutex_);
-    partial_runs_.erase(handle);
-  }
+  if (parts->run.is_over()) handles_.RemovePartialRun(handle);
   return values;
 }
 
-absl::StatusOr<int64_t> LocalSession::MakeCallable(const proto::CallableOptions& options) {
+absl::StatusOr<int64_t> LocalSession::MakeCallable(const proto::CallableOptions& options, Call&) {
   const ScopedMemoryQuota of_session(memory_.get());
   auto callable = std::make_shared<Callable>();
   callable->feeds = Names(options.feed());
@@ -256,49 +191,29 @@ absl::StatusOr<int64_t> LocalSession::MakeCallable(const proto::CallableOptions&
     connections.emplace_back(c.from_tensor(), c.to_tensor());
   WEIR_ASSIGN_OR_RETURN(callable->step, session_->Prepare(callable->feeds, Names(options.fetch()),
                                                           Names(options.target()), connections));
-  const MutexLock lock(mutex_);
-  if (callables_.size() >= kMaxCallables)
-    return absl::ResourceExhaustedError("The session has too many callables");
-  callables_[next_handle_] = std::move(callable);
-  return next_handle_++;
+  return handles_.AddCallable(std::move(callable));
 }
 
 absl::Status LocalSession::RunCallable(proto::RunCallableRequest& request, Call& call,
                                        proto::RunCallableResponse* response) {
-  std::shared_ptr<const Callable> callable;
-  {
-    const MutexLock lock(mutex_);
-    const auto it = callables_.find(request.handle());
-    if (it == callables_.end())
-      return InvalidArgument("Attempted to run callable after handle was released: ",
-                             request.handle());
-    callable = it->second;
-  }
+  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<const Callable> callable,
+                        handles_.FindCallable(request.handle()));
   const std::shared_ptr<MemoryQuota> memory = MemoryOfStep();
   const ScopedMemoryQuota of_step(memory.get());
-  if (request.feed_size() != static_cast<int>(callable->feeds.size())) {
-    return InvalidArgument("Expected ", callable->feeds.size(), " feed tensors, but got ",
-                           request.feed_size());
-  }
-  Tensors feeds, fetches;
-  for (int i = 0; i < request.feed_size(); ++i) {
-    WEIR_ASSIGN_OR_RETURN(feeds.emplace_back(),
-                          TakeFeed(callable->feeds[i], request.mutable_feed(i)));
-  }
+  WEIR_ASSIGN_OR_RETURN(const Tensors feeds, TakeFeeds(callable->feeds, request));
+  Tensors fetches;
   RunReport report(*callable->options);
   const absl::Status status =
       callable->step.Run(feeds, &fetches, report.options(call.cancellation, max_step_limit_));
   if (!status.ok()) return StepError(status, *session_);
-  WEIR_RETURN_IF_ERROR(ReserveResponse(fetches, report, call));
+  WEIR_RETURN_IF_ERROR(ReserveResponse(fetches, report.bytes(), max_response_, call));
   report.WriteStatistics(session_->devices(), response->mutable_metadata());
   for (const Tensor& value : fetches) TensorToProto(value, response->add_fetch());
   return absl::OkStatus();
 }
 
 absl::Status LocalSession::ReleaseCallable(int64_t handle) {
-  const MutexLock lock(mutex_);
-  if (callables_.erase(handle) > 0) return absl::OkStatus();
-  return InvalidArgument("No such callable handle: ", handle);
+  return handles_.RemoveCallable(handle);
 }
 
 }  // namespace weir::rpc

@@ -10,6 +10,7 @@
 #include "weir/core/tensor/memory_quota.h"
 #include "weir/core/tensor/mutex.h"
 #include "weir/rpc/lib/response_limit.h"
+#include "weir/rpc/lib/session_requests.h"
 #include "weir/rpc/master_session.h"
 #include "weir/rpc/session_graph.h"
 #include "weir/session/session.h"
@@ -46,9 +47,9 @@ class LocalSession final : public MasterSession {
   absl::StatusOr<int64_t> Extend(const proto::GraphDef& nodes, int64_t version) override;
   absl::Status Run(proto::RunStepRequest& request, Call& call,
                    proto::RunStepResponse* response) override;
-  absl::StatusOr<std::string> SetUpPartialRun(
-      const proto::PartialRunSetupRequest& request) override;
-  absl::StatusOr<int64_t> MakeCallable(const proto::CallableOptions& options) override;
+  absl::StatusOr<std::string> SetUpPartialRun(const proto::PartialRunSetupRequest& request,
+                                              Call& call) override;
+  absl::StatusOr<int64_t> MakeCallable(const proto::CallableOptions& options, Call& call) override;
   absl::Status RunCallable(proto::RunCallableRequest& request, Call& call,
                            proto::RunCallableResponse* response) override;
   absl::Status ReleaseCallable(int64_t handle) override;
@@ -72,9 +73,6 @@ class LocalSession final : public MasterSession {
         step_memory_bytes_(limits.step_memory_bytes) {}
   // Returns the quota of a new step; null if there are no limits.
   std::shared_ptr<MemoryQuota> MemoryOfStep() const;
-  // Returns RESOURCE_EXHAUSTED if the response with these values would be too large, or if there is
-  // no memory for it. The call has the memory until the response is sent.
-  absl::Status ReserveResponse(const Tensors& values, const RunReport& report, Call& call) const;
   // Updates the two members below that are about functions.
   void NoteFunctions(const proto::GraphDef& graph) ABSL_EXCLUSIVE_LOCKS_REQUIRED(extend_mutex_);
   absl::StatusOr<Tensors> RunFull(proto::RunStepRequest& request, const RunOptions& options);
@@ -91,10 +89,7 @@ class LocalSession final : public MasterSession {
   bool has_functions_ ABSL_GUARDED_BY(extend_mutex_) = false;
   std::set<std::string> containers_holding_functions_ ABSL_GUARDED_BY(extend_mutex_);
 
-  Mutex mutex_;
-  std::map<std::string, std::shared_ptr<PartialRunState>> partial_runs_ ABSL_GUARDED_BY(mutex_);
-  std::map<int64_t, std::shared_ptr<const Callable>> callables_ ABSL_GUARDED_BY(mutex_);
-  int64_t next_handle_ ABSL_GUARDED_BY(mutex_) = 0;
+  SessionHandles<PartialRunState, Callable> handles_;
 };
 
 }  // namespace weir::rpc

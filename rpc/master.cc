@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "weir/proto/master.pb.h"
+#include "weir/rpc/lib/session_requests.h"
 #include "weir/rpc/local_session.h"
 #include "weir/rpc/reaper.h"
 #include "weir/rpc/session_table.h"
@@ -80,17 +81,14 @@ absl::Status Master::CheckUnique(int64_t request_id, const char* method, const C
 absl::StatusOr<std::unique_ptr<MasterSession>> Master::CreateLocalSession(
     const proto::CreateSessionRequest& request, Call& call) {
   SessionOptions options = options_.session;
-  std::shared_ptr<MemoryQuota> memory = call.client == nullptr ? nullptr : call.client->memory();
-  if (options_.session_memory_bytes > 0) {
-    memory = MemoryQuota::New(std::move(memory), "this session (weir serve --session-memory-mb)",
-                              options_.session_memory_bytes);
-  }
   options.resources = ResourcesOf(call.client);
   options.operation_timeout = options_.default_step_limit;
-  return LocalSession::Create(request.graph_def(), request.config(), std::move(options),
-                              {options_.graph_limits, options_.max_step_limit,
-                               options_.max_response, options_.step_memory_bytes},
-                              std::move(memory));
+  return LocalSession::Create(
+      request.graph_def(), request.config(), std::move(options),
+      {options_.graph_limits, options_.max_step_limit, options_.max_response,
+       options_.step_memory_bytes},
+      SessionMemory(call.client == nullptr ? nullptr : call.client->memory(),
+                    options_.session_memory_bytes));
 }
 
 absl::Status Master::CreateSession(const proto::CreateSessionRequest& request, Call& call,
@@ -124,7 +122,8 @@ absl::Status Master::PartialRunSetup(const proto::PartialRunSetupRequest& reques
   WEIR_RETURN_IF_ERROR(CheckUnique(request.request_id(), "PartialRunSetup", call));
   const Sessions::Use session(*sessions_, request.session_handle(), call.client, call.connection);
   if (!session) return SessionNotFound(request.session_handle());
-  WEIR_ASSIGN_OR_RETURN(*response->mutable_partial_run_handle(), session->SetUpPartialRun(request));
+  WEIR_ASSIGN_OR_RETURN(*response->mutable_partial_run_handle(),
+                        session->SetUpPartialRun(request, call));
   return absl::OkStatus();
 }
 
@@ -185,7 +184,7 @@ absl::Status Master::MakeCallable(const proto::MakeCallableRequest& request, Cal
   WEIR_RETURN_IF_ERROR(CheckUnique(request.request_id(), "MakeCallable", call));
   const Sessions::Use session(*sessions_, request.session_handle(), call.client, call.connection);
   if (!session) return SessionNotFound(request.session_handle());
-  WEIR_ASSIGN_OR_RETURN(const int64_t handle, session->MakeCallable(request.options()));
+  WEIR_ASSIGN_OR_RETURN(const int64_t handle, session->MakeCallable(request.options(), call));
   response->set_handle(handle);
   return absl::OkStatus();
 }

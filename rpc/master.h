@@ -1,7 +1,6 @@
 #ifndef WEIR_RPC_MASTER_H_
 #define WEIR_RPC_MASTER_H_
 
-#include <chrono>
 #include <map>
 #include <memory>
 #include <set>
@@ -11,9 +10,8 @@
 #include "absl/functional/function_ref.h"
 #include "weir/core/tensor/mutex.h"
 #include "weir/rpc/lib/call.h"
-#include "weir/rpc/lib/graph_policy.h"
+#include "weir/rpc/lib/master_options.h"
 #include "weir/rpc/lib/request_numbers.h"
-#include "weir/rpc/lib/response_limit.h"
 #include "weir/rpc/lib/server_device.h"
 #include "weir/session/session.h"
 
@@ -49,29 +47,6 @@ class Reaper;
 class SessionFactory;
 template <class Session>
 class SessionTable;
-
-// Options of a Master.
-struct MasterOptions {
-  // Options of all sessions; `resources` is set by the server.
-  SessionOptions session = {};
-  // More sessions are RESOURCE_EXHAUSTED. A session with functions and with iterators that other
-  // sessions can access, and that may call these, counts until a Reset.
-  int max_sessions = 1000;
-  // Sessions without a call for this long are closed, because their clients have gone. Zero: never.
-  std::chrono::milliseconds idle_limit = std::chrono::hours(24);
-  // Same, for sessions without a connection: of the connections that have called it, none is left.
-  std::chrono::milliseconds orphan_limit = std::chrono::minutes(10);
-  // What the graphs of sessions may contain.
-  GraphLimits graph_limits = {};
-  // The largest response of a step: fetched values, traces and graphs.
-  ResponseLimit max_response{};
-  // What a session, with what its steps leave in variables, queues and tables, and a step may hold
-  // of the host's memory in bytes: tensors, strings and responses. Zero: no limit of their own.
-  int64_t session_memory_bytes = 0, step_memory_bytes = 0;
-  // The time limit of steps and sessions for which the client sets none, and the longest that it
-  // can set. Zero: none.
-  std::chrono::milliseconds default_step_limit{0}, max_step_limit{0};
-};
 
 // The server without the network layer: sessions by handle, and the state that they share. Each
 // method of TensorFlow's master service is one function from request (proto/master.proto) to

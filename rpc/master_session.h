@@ -43,10 +43,11 @@ class MasterSession {
   virtual absl::Status Run(proto::RunStepRequest& request, Call& call,
                            proto::RunStepResponse* response) = 0;
   // Returns the handle by which RunStepRequests refer to the partial run.
-  virtual absl::StatusOr<std::string> SetUpPartialRun(
-      const proto::PartialRunSetupRequest& request) = 0;
+  virtual absl::StatusOr<std::string> SetUpPartialRun(const proto::PartialRunSetupRequest& request,
+                                                      Call& call) = 0;
 
-  virtual absl::StatusOr<int64_t> MakeCallable(const proto::CallableOptions& options) = 0;
+  virtual absl::StatusOr<int64_t> MakeCallable(const proto::CallableOptions& options,
+                                               Call& call) = 0;
   // Moves the feeds out of the request.
   virtual absl::Status RunCallable(proto::RunCallableRequest& request, Call& call,
                                    proto::RunCallableResponse* response) = 0;

@@ -69,20 +69,21 @@ struct Server::Transport {
                                                        : std::max(1, listener->capacity() / 2)),
         watch(options.max_calls, std::max(options.max_calls, options.min_receiving_calls),
               options.transfer_limit,
-              [this, &master, isolated] {
+              [this, &master, isolated, task] {
                 const auto is_open = [this](const std::string& name) {
                   return connections.IsOpen(name);
                 };
                 trimmer.Trim();
                 master.CloseIdleSessions(is_open);
                 if (isolated != nullptr) isolated->CloseIdleSessions(is_open);
+                if (task != nullptr) task->CloseIdleSessions();
               }),
         service(watch, options.max_request_bytes, options.clients, options.on_call) {
     if (options.sessions && isolated == nullptr) service.Add(master);
     if (options.sessions && isolated != nullptr) service.Add(*isolated);
     if (task != nullptr) {
       service.Add(*task);
-      receive = std::make_unique<ReceiveService>(*task);
+      receive = std::make_unique<ReceiveService>(*task, options.clients);
     }
     if (options.models == nullptr) return;
     predictions = std::make_unique<PredictionService>(
@@ -124,6 +125,32 @@ Server::~Server() {
   if (transport_ != nullptr) Drain(std::chrono::milliseconds(0));
 }
 
+absl::Status Server::JoinCluster(const ServerOptions& options) {
+  const ClusterOptions& cluster = *options.cluster;
+  if (isolated_ != nullptr || !options.sessions) {
+    return InvalidArgument(
+        "A task of a cluster runs sessions in its own process: sessions cannot be isolated or off");
+  }
+  PeerOptions peers = {.token = cluster.token, .timeout = cluster.peer_timeout};
+  if (!options.certificate.empty()) {
+    cluster_authority_ = cluster.authority;
+    peers.authority = cluster.authority.empty() ? options.client_authority : cluster.authority;
+    peers.certificate = options.certificate;
+    peers.key = options.key;
+    if (peers.authority.empty()) {
+      return InvalidArgument(
+          "A task of a cluster with a certificate calls the others under TLS, and needs the "
+          "authority that signed theirs (weir serve --tls-server-ca or --tls-client-ca)");
+    }
+  }
+  MasterOptions master = options.master;
+  master.session.resources = master_->resources();
+  WEIR_ASSIGN_OR_RETURN(task_, ClusterTask::Create(cluster.cluster, cluster.task,
+                                                   master_->devices(), master, std::move(peers)));
+  master_->JoinCluster(NewClusterSessionFactory(*task_, std::move(master)));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
   std::unique_ptr<Server> server(new Server);
   MasterOptions master = options.master;
@@ -134,32 +161,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                           IsolatedMaster::Create(options.master, {options.isolation.program,
                                                                   options.isolation.arguments}));
   }
-  if (options.cluster) {
-    if (server->isolated_ != nullptr || options.clients != nullptr || !options.sessions) {
-      return InvalidArgument(
-          "A task of a cluster runs sessions in its own process, for everyone who can connect: "
-          "sessions cannot be isolated or off, nor clients told apart");
-    }
-    if (!options.certificate.empty()) {
-      return InvalidArgument(
-          "The tasks of a cluster speak to each other without TLS, as TensorFlow's do");
-    }
-    const MasterOptions& limits = options.master;
-    if (limits.session_memory_bytes > 0 || limits.step_memory_bytes > 0 ||
-        limits.default_step_limit.count() > 0 || limits.max_step_limit.count() > 0) {
-      return InvalidArgument(
-          "The steps that masters of other tasks run on a task of a cluster have no limits of time "
-          "and memory of their own");
-    }
-    SessionOptions session = options.master.session;
-    session.resources = server->master_->resources();
-    WEIR_ASSIGN_OR_RETURN(server->task_,
-                          ClusterTask::Create(options.cluster->cluster, options.cluster->task,
-                                              server->master_->devices(), std::move(session),
-                                              options.master.graph_limits));
-    server->master_->JoinCluster(
-        NewClusterSessionFactory(*server->task_, options.master.graph_limits));
-  }
+  if (options.cluster) WEIR_RETURN_IF_ERROR(server->JoinCluster(options));
   const TlsFiles tls = {options.certificate, options.key, options.client_authority};
   std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
   if (!IsEmpty(tls)) {
@@ -212,8 +214,14 @@ void Server::SetModelsReady(bool are_ready) {
 }
 
 absl::Status Server::ReplaceTlsFiles(const TlsFiles& files) {
-  if (credentials_ != nullptr) return credentials_->Replace(files);
-  return FailedPrecondition("The server does not use TLS");
+  if (credentials_ == nullptr) return FailedPrecondition("The server does not use TLS");
+  WEIR_RETURN_IF_ERROR(credentials_->Replace(files));
+  if (task_ != nullptr) {
+    task_->peers().ReplaceTlsFiles(
+        cluster_authority_.empty() ? files.client_authority : cluster_authority_, files.certificate,
+        files.key);
+  }
+  return absl::OkStatus();
 }
 
 int Server::num_calls() const { return transport_->watch.num_calls(); }

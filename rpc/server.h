@@ -42,6 +42,15 @@ struct IsolationOptions {
 struct ClusterOptions {
   ClusterSpec cluster;  // all tasks
   TaskName task;        // this one
+  // With the server's certificate, tasks call each other under TLS, and show their certificates:
+  // the authority that has signed those of all tasks, for the names or addresses that they have in
+  // the cluster. Empty: `client_authority` of the server.
+  std::string authority = {};
+  // Proves who this task is, to tasks that know their clients by tokens (ServerOptions::clients).
+  std::string token = {};
+  // A step that waits for another task ends when the task has not answered for so long, although
+  // its connection is open: UNAVAILABLE (cluster/peer_watch.h). Zero: it waits forever.
+  std::chrono::milliseconds peer_timeout = std::chrono::seconds(60);
 };
 
 // Options of a server.
@@ -74,17 +83,16 @@ struct ServerOptions {
   std::chrono::milliseconds keepalive = std::chrono::minutes(1);
   // If set, called after each call, on its thread.
   OnCall on_call = {};
-  // The clients that it admits (clients.h); each has sessions and state of its own. Null: everyone,
-  // as one client.
+  // The clients that it admits (clients.h); each has sessions and state of its own, but in a
+  // cluster, where all share the state. Null: everyone, as one client.
   std::shared_ptr<Clients> clients = nullptr;
   // Whether sessions run in processes of their own, and how.
   IsolationOptions isolation = {};
   MasterOptions master = {};
   // The cluster that it is a task of, if any: it then runs the parts of steps that masters of other
   // tasks send, with the state of its own sessions, whose graphs run on all tasks
-  // (cluster_session.h). Needs sessions in this process, and
-  // neither `clients` nor TLS, as tasks do not say who they are, nor limits of steps and sessions,
-  // which their parts of steps have not.
+  // (cluster_session.h). Needs sessions in this process. With `clients`, tasks are among them:
+  // each must name the others.
   std::optional<ClusterOptions> cluster = {};
   bool sessions = true;  // serve the master service: clients may send graphs and run them
   // The models to serve with TensorFlow Serving's services; null: none. The models, and what is
@@ -119,9 +127,10 @@ class Server {
   // Reports the models as ready or not, for health checks.
   void SetModelsReady(bool are_ready);
 
-  // Uses these files for later connections. Returns INVALID_ARGUMENT, and keeps the old ones, if
-  // they are invalid, or if clients would need certificates and did not before, or vice versa;
-  // FAILED_PRECONDITION if the server does not use TLS.
+  // Uses these files for later connections, also to other tasks of a cluster, whose authority is
+  // then `client_authority` unless ClusterOptions names one. Returns INVALID_ARGUMENT, and keeps
+  // the old ones, if they are invalid, or if clients would need certificates and did not before, or
+  // vice versa; FAILED_PRECONDITION if the server does not use TLS.
   absl::Status ReplaceTlsFiles(const TlsFiles& files);
 
   // Returns when the server stops accepting calls, by Drain on another thread: at the end of the
@@ -135,11 +144,13 @@ class Server {
  private:
   struct Transport;
   Server();
+  absl::Status JoinCluster(const ServerOptions& options);
 
   std::unique_ptr<ClusterTask> task_;            // null outside of clusters
   std::unique_ptr<Master> master_;               // its sessions use the task
   std::unique_ptr<IsolatedMaster> isolated_;     // null if sessions run in this process
   std::shared_ptr<TlsCredentials> credentials_;  // null without TLS
+  std::string cluster_authority_;                // ClusterOptions::authority
   std::unique_ptr<Transport> transport_;
   int port_ = 0;
   std::string target_;

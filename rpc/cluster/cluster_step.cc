@@ -17,19 +17,22 @@
 // reason, and the master cancels the rest. Which error comes first is a matter of chance. The one
 // that tells the most is kept: of a task that was lost or restarted, from which clients recover;
 // then of a task itself; then those that a task has passed on; last the consequences of
-// cancellation.
+// cancellation. An error that was passed on may come before that of the task where it began. Then
+// the others are cancelled a little later, as the error of the task would be lost otherwise.
 namespace weir::rpc {
 
 namespace {
 
 enum Rank { kLost, kOriginal, kPassedOn, kCancelled };
 
-// The words of StepExchange, and of TensorFlow's tasks.
-constexpr absl::string_view kPassedOnMark = "Additional GRPC error information from remote target";
+// How long after an error that was passed on the task may take to report it.
+constexpr std::chrono::milliseconds kPatience(500);
+// TensorFlow's tasks say so of the consequences of another error.
+constexpr absl::string_view kDerived = "[_Derived_]";
 
 int RankOf(const absl::Status& status) {
-  if (absl::IsCancelled(status)) return kCancelled;
-  if (absl::StrContains(status.message(), kPassedOnMark)) return kPassedOn;
+  if (absl::IsCancelled(status) || absl::StrContains(status.message(), kDerived)) return kCancelled;
+  if (!PassedOnBy(status).empty()) return kPassedOn;
   return absl::IsUnavailable(status) || absl::IsAborted(status) ? kLost : kOriginal;
 }
 
@@ -52,6 +55,7 @@ void Deregister(const RegisteredStep& step) {
 struct ClusterStep::Part {
   proto::RunGraphRequest request;
   proto::RunGraphResponse response;
+  bool has_ended = false;  // guarded by the mutex of the step
 };
 
 // The values of one call of Fetch.
@@ -138,9 +142,11 @@ void ClusterStep::RunParts(bool own) {
   for (size_t i = 0; i < parts_.size(); ++i) {
     const TaskName& task = step_.parts[i].task;
     if ((task == step_.own.name()) != own) continue;
-    CallTask(step_.own, task, "RunGraph", &ClusterTask::RunGraph, parts_[i]->request,
-             &parts_[i]->response, {.cancellation = &cancellation_},
-             [this, i](const absl::Status& status) { EndPart(i, status); });
+    CallTask(
+        step_.own, task, "RunGraph", &ClusterTask::RunGraph, parts_[i]->request,
+        &parts_[i]->response,
+        {.cancellation = &cancellation_, .step_id = id_, .incarnation = step_.parts[i].incarnation},
+        [this, i](const absl::Status& status) { EndPart(i, status); });
   }
 }
 
@@ -153,17 +159,33 @@ void ClusterStep::EndPart(size_t i, const absl::Status& status) {
                                            response.status_error_message()));
   }
   const MutexLock lock(mutex_);
+  parts_[i]->has_ended = true;
   --running_;
   changed_.NotifyAll();
 }
 
+bool ClusterStep::IsEcho(const absl::Status& status) const {
+  const std::string origin = PassedOnBy(status);
+  for (size_t i = 0; !origin.empty() && i < parts_.size(); ++i) {
+    if (step_.parts[i].task.ToString() == origin) return !parts_[i]->has_ended;
+  }
+  return false;
+}
+
 void ClusterStep::Fail(const TaskName& task, const absl::Status& status) {
+  const auto cancel = [this] {
+    cancellation_.Cancel(absl::CancelledError("Another part of the step failed"));
+  };
+  bool is_echo = false;
   {
     const MutexLock lock(mutex_);
     failures_.push_back(FromTask(task, status));
+    is_echo = IsEcho(status);
+    if (is_echo && !patience_)
+      patience_ = step_.own.timer().At(Timer::Clock::now() + kPatience, cancel);
   }
   local_->Abort(status);
-  cancellation_.Cancel(absl::CancelledError("Another part of the step failed"));
+  if (!is_echo) cancel();
 }
 
 void ClusterStep::BeginFetch(int fetch, Received* received, size_t i) {
@@ -205,20 +227,18 @@ absl::Status ClusterStep::ErrorLocked() const {
   return is_consequence && outer_ != nullptr && outer_->cancelled() ? outer_->status() : best;
 }
 
-bool ClusterStep::WaitUntil(std::chrono::steady_clock::time_point deadline) {
-  const MutexLock lock(mutex_);
-  bool in_time = true;
-  while (in_time && (running_ > 0 || receiving_ > 0))
-    in_time = changed_.WaitUntil(mutex_, deadline);
-  return in_time;
-}
-
 absl::Status ClusterStep::WaitForParts() {
   {
     const MutexLock lock(mutex_);
     while (running_ > 0 || receiving_ > 0) changed_.Wait(mutex_);
   }
   if (own_part_.joinable()) own_part_.join();
+  std::optional<Timer::Alarm> patience;
+  {
+    const MutexLock lock(mutex_);
+    patience = std::exchange(patience_, std::nullopt);
+  }
+  if (patience) step_.own.timer().Forget(*patience);
   const MutexLock lock(mutex_);
   return ErrorLocked();
 }
@@ -240,6 +260,13 @@ absl::StatusOr<Tensors> ClusterStep::Run(const std::vector<Tensor>& feeds,
   for (size_t i = 0; i < feeds.size(); ++i)
     WEIR_RETURN_IF_ERROR(Feed(static_cast<int>(i), feeds[i]));
   Received received = {Tensors(step_.fetches.size()), step_.fetches.size()};
+  std::optional<ScopedAlarm> end;
+  if (limit.count() > 0) {
+    end.emplace(step_.own.timer(), Timer::Clock::now() + limit, [this, limit] {
+      cancellation_.Cancel(absl::DeadlineExceededError(
+          absl::StrCat("The step exceeded its time limit of ", limit.count(), " ms")));
+    });
+  }
   {
     const MutexLock lock(mutex_);
     running_ = static_cast<int>(parts_.size());
@@ -247,15 +274,7 @@ absl::StatusOr<Tensors> ClusterStep::Run(const std::vector<Tensor>& feeds,
   }
   RunParts(/*own=*/false);
   for (size_t i = 0; i < step_.fetches.size(); ++i) BeginFetch(static_cast<int>(i), &received, i);
-  if (limit.count() == 0) {
-    RunParts(/*own=*/true);
-  } else {
-    StartOwnPart();
-    if (!WaitUntil(std::chrono::steady_clock::now() + limit)) {
-      cancellation_.Cancel(absl::DeadlineExceededError(
-          absl::StrCat("The step exceeded its time limit of ", limit.count(), " ms")));
-    }
-  }
+  RunParts(/*own=*/true);
   WEIR_RETURN_IF_ERROR(Finish(metadata));
   const MutexLock lock(mutex_);
   return std::move(received.values);

@@ -2,7 +2,9 @@
 #define WEIR_RPC_CLUSTER_CLUSTER_STEP_H_
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "weir/rpc/cluster/cluster_task.h"
 #include "weir/rpc/cluster/partition.h"
 #include "weir/rpc/cluster/step_exchange.h"
+#include "weir/rpc/lib/timer.h"
 
 namespace weir::proto {
 class RunMetadata;
@@ -24,7 +27,8 @@ struct RegisteredStep {
   // A part, on its task.
   struct Part {
     TaskName task;
-    std::string handle;  // by which the task knows it
+    std::string handle;        // by which the task knows it
+    uint64_t incarnation = 0;  // of the task, when the session began
   };
   ClusterTask& own;     // the master's task, which outlives the steps
   std::string session;  // the handle of the worker sessions
@@ -75,11 +79,11 @@ class ClusterStep {
   void StartOwnPart();
   void EndPart(size_t i, const absl::Status& status);
   void Fail(const TaskName& task, const absl::Status& status);
+  // Whether the error came from a task whose own error is still to come.
+  bool IsEcho(const absl::Status& status) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BeginFetch(int fetch, Received* received, size_t i);
   absl::Status ErrorLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status WaitForParts();
-  // Returns false if the parts have not ended by then.
-  bool WaitUntil(std::chrono::steady_clock::time_point deadline);
 
   const RegisteredStep& step_;
   const int64_t id_;
@@ -95,6 +99,7 @@ class ClusterStep {
   int running_ ABSL_GUARDED_BY(mutex_) = 0;    // parts
   int receiving_ ABSL_GUARDED_BY(mutex_) = 0;  // fetches
   std::vector<absl::Status> failures_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Timer::Alarm> patience_ ABSL_GUARDED_BY(mutex_);  // with a task's own error
 };
 
 }  // namespace weir::rpc

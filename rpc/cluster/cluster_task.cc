@@ -9,8 +9,8 @@
 #include "weir/proto/config.pb.h"
 #include "weir/proto/worker.pb.h"
 #include "weir/rpc/cluster/partial_steps.h"
-#include "weir/rpc/cluster/worker_session.h"
 #include "weir/rpc/lib/run_metadata.h"
+#include "weir/rpc/lib/session_requests.h"
 
 namespace weir::rpc {
 
@@ -19,6 +19,11 @@ namespace {
 absl::Status CheckNew(RequestNumbers& numbers, int64_t number, const char* method) {
   if (numbers.IsNew(nullptr, number)) return absl::OkStatus();
   return absl::AbortedError(absl::StrCat("The same ", method, " request was received twice."));
+}
+
+absl::Status NoGraph(const std::string& handle) {
+  return absl::AbortedError(absl::StrCat("Graph handle is not found: ", handle,
+                                         ". Possibly, this worker just restarted."));
 }
 
 // Waits for a value. For what a step has sent, or will send before it ends.
@@ -34,21 +39,27 @@ absl::StatusOr<SentValue> ReceiveNow(Rendezvous& rendezvous, const RendezvousKey
 absl::Status PutSent(proto::RunGraphRequest& request, Rendezvous& rendezvous) {
   for (proto::NamedTensorProto& sent : *request.mutable_send()) {
     WEIR_ASSIGN_OR_RETURN(const RendezvousKey key, RendezvousKey::Parse(sent.name()));
-    WEIR_ASSIGN_OR_RETURN(Tensor value, TensorFromProto(std::move(*sent.mutable_tensor())));
+    WEIR_ASSIGN_OR_RETURN(Tensor value, TakeFeed(key.edge, sent.mutable_tensor()));
     WEIR_RETURN_IF_ERROR(rendezvous.Send(key, {std::move(value), false}));
   }
   return absl::OkStatus();
 }
 
 absl::Status TakeReceived(const proto::RunGraphRequest& request, Rendezvous& rendezvous,
-                          Cancellation& cancellation, proto::RunGraphResponse* response) {
+                          const ResponseLimit& limit, Call& call,
+                          proto::RunGraphResponse* response) {
+  std::vector<Tensor> values;
   for (const std::string& name : request.recv_key()) {
     WEIR_ASSIGN_OR_RETURN(const RendezvousKey key, RendezvousKey::Parse(name));
-    WEIR_ASSIGN_OR_RETURN(const SentValue received, ReceiveNow(rendezvous, key, cancellation));
+    WEIR_ASSIGN_OR_RETURN(SentValue received, ReceiveNow(rendezvous, key, call.cancellation));
     if (received.is_dead) return DeadFetchError(request.step_id(), name);
+    values.push_back(std::move(received.value));
+  }
+  WEIR_RETURN_IF_ERROR(ReserveResponse(values, 0, limit, call));
+  for (int i = 0; i < request.recv_key_size(); ++i) {
     proto::NamedTensorProto* out = response->add_recv();
-    out->set_name(name);
-    TensorToProtoContent(received.value, out->mutable_tensor());
+    out->set_name(request.recv_key(i));
+    TensorToProtoContent(values[i], out->mutable_tensor());
   }
   return absl::OkStatus();
 }
@@ -56,13 +67,14 @@ absl::Status TakeReceived(const proto::RunGraphRequest& request, Rendezvous& ren
 }  // namespace
 
 ClusterTask::ClusterTask(const ClusterSpec& cluster, const TaskName& task,
-                         std::vector<ServerDevice> devices, SessionOptions session,
-                         const GraphLimits& limits)
+                         std::vector<ServerDevice> devices, MasterOptions options,
+                         PeerOptions peers)
     : cluster_(cluster),
       task_(task),
-      session_options_(std::move(session)),
-      limits_(limits),
+      options_(std::move(options)),
       devices_(std::move(devices)),
+      peers_(timer_, std::move(peers)),
+      sessions_(steps_, options_.max_sessions, options_.idle_limit),
       partial_steps_(std::make_unique<PartialSteps>()) {}
 
 ClusterTask::~ClusterTask() { CloseAll(); }
@@ -70,13 +82,15 @@ ClusterTask::~ClusterTask() { CloseAll(); }
 absl::StatusOr<std::unique_ptr<ClusterTask>> ClusterTask::Create(const ClusterSpec& cluster,
                                                                  const TaskName& task,
                                                                  std::vector<ServerDevice> devices,
-                                                                 SessionOptions session,
-                                                                 const GraphLimits& limits) {
+                                                                 MasterOptions options,
+                                                                 PeerOptions peers) {
   if (cluster.AddressOf(task).empty())
     return InvalidArgument("Task ", task.ToString(), " is not in the cluster");
-  session.task = task.ToString();
+  options.session.task = task.ToString();
+  // Only the master of a step knows whether its client has set a limit.
+  options.session.operation_timeout = options.max_step_limit;
   return std::unique_ptr<ClusterTask>(
-      new ClusterTask(cluster, task, std::move(devices), std::move(session), limits));
+      new ClusterTask(cluster, task, std::move(devices), std::move(options), std::move(peers)));
 }
 
 absl::Status ClusterTask::GetStatus(const proto::GetStatusRequest&, Call&,
@@ -94,14 +108,17 @@ absl::Status ClusterTask::GetStatus(const proto::GetStatusRequest&, Call&,
 }
 
 absl::Status ClusterTask::CreateWorkerSession(const proto::CreateWorkerSessionRequest& request,
-                                              Call&, proto::CreateWorkerSessionResponse*) {
+                                              Call& call, proto::CreateWorkerSessionResponse*) {
   WorkerSessionOptions options;
   options.cluster = cluster_;
   options.task = task_;
-  options.session = session_options_;
-  options.limits = limits_;
+  options.session = options_.session;
+  options.limits = options_.graph_limits;
   options.master_task = request.master_task();
   options.master_incarnation = request.master_incarnation();
+  options.client = call.client;
+  options.memory = SessionMemory(MemoryQuota::ShareCurrent(), options_.session_memory_bytes);
+  options.step_memory_bytes = options_.step_memory_bytes;
   bool is_isolated = request.isolate_session_state();
   // The client has given the cluster, in which this task may have another name.
   if (request.server_def().cluster().job_size() > 0) {
@@ -113,125 +130,60 @@ absl::Status ClusterTask::CreateWorkerSession(const proto::CreateWorkerSessionRe
   options.shares_state = !is_isolated;
   if (is_isolated) options.session.resources = std::make_shared<ResourceMap>();
   options.session.own_resources = std::make_shared<ResourceMap>();
-  auto session = std::make_shared<WorkerSession>(std::move(options));
-  std::vector<std::shared_ptr<WorkerSession>> orphans;
-  {
-    const MutexLock lock(mutex_);
-    // What a master left behind that was restarted since.
-    std::erase_if(sessions_, [&](const auto& entry) {
-      const WorkerSessionOptions& other = entry.second->options();
-      if (request.master_task().empty() || other.master_task != request.master_task() ||
-          other.master_incarnation == request.master_incarnation())
-        return false;
-      orphans.push_back(entry.second);
-      return true;
-    });
-    sessions_[request.session_handle()] = std::move(session);
-  }
-  for (const std::shared_ptr<WorkerSession>& orphan : orphans) End(orphan);
-  return absl::OkStatus();
-}
-
-void ClusterTask::End(const std::shared_ptr<WorkerSession>& session) {
-  session->Close();
-  std::set<std::string> holders = session->ContainersHoldingFunctions();
-  if (holders.empty()) return;
-  const MutexLock lock(mutex_);
-  ended_sessions_.push_back({session, std::move(holders)});
+  return sessions_.Add(request.session_handle(),
+                       std::make_shared<WorkerSession>(std::move(options)));
 }
 
 absl::Status ClusterTask::DeleteWorkerSession(const proto::DeleteWorkerSessionRequest& request,
-                                              Call&, proto::DeleteWorkerSessionResponse*) {
-  std::shared_ptr<WorkerSession> session;
-  {
-    const MutexLock lock(mutex_);
-    const auto found = sessions_.find(request.session_handle());
-    if (found == sessions_.end()) return absl::OkStatus();
-    session = std::move(found->second);
-    sessions_.erase(found);
-  }
-  End(session);
+                                              Call& call, proto::DeleteWorkerSessionResponse*) {
+  sessions_.Remove(request.session_handle(), call.client);
   return absl::OkStatus();
 }
 
-std::shared_ptr<WorkerSession> ClusterTask::FindSession(const std::string& handle) {
-  const MutexLock lock(mutex_);
-  const auto found = sessions_.find(handle);
-  return found == sessions_.end() ? nullptr : found->second;
+absl::StatusOr<std::shared_ptr<WorkerSession>> ClusterTask::FindSession(const std::string& handle,
+                                                                        const Call& call) {
+  std::shared_ptr<WorkerSession> session = sessions_.Find(handle, call.client);
+  if (session != nullptr) return session;
+  return absl::AbortedError(absl::StrCat("Session handle is not found: ", handle,
+                                         ". Possibly this worker (\"", task_.ToString(),
+                                         "\") just restarted."));
 }
 
-absl::StatusOr<std::shared_ptr<GraphPart>> ClusterTask::FindPart(const std::string& session,
-                                                                 const std::string& graph) {
-  const std::shared_ptr<WorkerSession> found = FindSession(session);
-  if (found == nullptr) {
-    return absl::AbortedError(absl::StrCat("Session handle is not found: ", session,
-                                           ". Possibly this worker (\"", task_.ToString(),
-                                           "\") just restarted."));
-  }
-  std::shared_ptr<GraphPart> part = found->Find(graph);
-  if (part != nullptr) return part;
-  return absl::AbortedError(absl::StrCat("Graph handle is not found: ", graph,
-                                         ". Possibly, this worker just restarted."));
-}
-
-absl::Status ClusterTask::RegisterGraph(proto::RegisterGraphRequest& request, Call&,
+absl::Status ClusterTask::RegisterGraph(proto::RegisterGraphRequest& request, Call& call,
                                         proto::RegisterGraphResponse* response) {
-  const std::shared_ptr<WorkerSession> session = FindSession(request.session_handle());
-  if (session == nullptr) return FindPart(request.session_handle(), "").status();
+  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<WorkerSession> session,
+                        FindSession(request.session_handle(), call));
+  const ScopedMemoryQuota of_session(session->options().memory.get());
   WEIR_ASSIGN_OR_RETURN(std::shared_ptr<GraphPart> part,
                         GraphPart::Create(request.mutable_graph_def(), session->options(),
                                           request.config_proto().allow_soft_placement()));
-  std::string handle;
-  {
-    const MutexLock lock(mutex_);
-    handle = absl::StrFormat("%016x", next_graph_++);
-  }
-  session->Add(handle, std::move(part));
+  const std::string handle = absl::StrFormat("%016x", next_graph_++);
+  WEIR_RETURN_IF_ERROR(session->Add(handle, std::move(part)));
   response->set_graph_handle(handle);
   return absl::OkStatus();
 }
 
-absl::Status ClusterTask::DeregisterGraph(const proto::DeregisterGraphRequest& request, Call&,
+absl::Status ClusterTask::DeregisterGraph(const proto::DeregisterGraphRequest& request, Call& call,
                                           proto::DeregisterGraphResponse*) {
-  const std::shared_ptr<WorkerSession> session = FindSession(request.session_handle());
-  if (session == nullptr || !session->Remove(request.graph_handle()))
-    return FindPart(request.session_handle(), request.graph_handle()).status();
-  return absl::OkStatus();
+  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<WorkerSession> session,
+                        FindSession(request.session_handle(), call));
+  return session->Remove(request.graph_handle()) ? absl::OkStatus()
+                                                 : NoGraph(request.graph_handle());
 }
 
 absl::Status ClusterTask::RunGraph(proto::RunGraphRequest& request, Call& call,
                                    proto::RunGraphResponse* response) {
   WEIR_RETURN_IF_ERROR(CheckNew(runs_, request.request_id(), "RunGraph (Worker)"));
-  const std::shared_ptr<WorkerSession> session = FindSession(request.session_handle());
-  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<GraphPart> part,
-                        FindPart(request.session_handle(), request.graph_handle()));
-  const int64_t step_id = request.step_id();
-  const std::shared_ptr<TaskStep> step = steps_.Find(step_id);
-  const std::shared_ptr<LocalRendezvous> local(step, &step->exchange);
-  const LinkedCancellation linked(&step->cancellation, call.cancellation);
+  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<WorkerSession> session,
+                        FindSession(request.session_handle(), call));
+  const std::shared_ptr<GraphPart> part = session->Find(request.graph_handle());
+  if (part == nullptr) return NoGraph(request.graph_handle());
   proto::RunOptions wanted;
   if (request.exec_opts().record_timeline()) wanted.set_trace_level(proto::RunOptions::FULL_TRACE);
   RunReport report(wanted);
-  // Runs the part, and tells the tasks that wait for its values if it fails.
-  const auto run = [this, session, part, local, step_id](RunOptions options) {
-    StepExchange exchange(local, step_id, session->options().task, session->options().cluster,
-                          peers_);
-    options.rendezvous = &exchange;
-    const absl::Status status = part->Run(options);
-    if (!status.ok()) local->Abort(status);
-    return status;
-  };
-  absl::Status status = PutSent(request, *local);
-  if (status.ok() && request.is_partial()) {
-    partial_steps_->Start(step_id, [run](Cancellation& cancellation) {
-      return run({.cancellation = &cancellation});
-    });
-    status = TakeReceived(request, *local, call.cancellation, response);
-    if (status.ok() && request.is_last_partial_run()) status = partial_steps_->Finish(step_id);
-  } else if (status.ok()) {
-    status = run(report.options(call.cancellation, std::chrono::milliseconds(0)));
-    if (status.ok()) status = TakeReceived(request, *local, call.cancellation, response);
-  }
+  const absl::Status status =
+      RunPart(session, part, request, report.options(call.cancellation, options_.max_step_limit),
+              call, response);
   response->mutable_cost_graph();
   proto::RunMetadata metadata;
   report.WriteStatistics(part->session().devices(), &metadata);
@@ -246,6 +198,49 @@ absl::Status ClusterTask::RunGraph(proto::RunGraphRequest& request, Call& call,
   return absl::OkStatus();
 }
 
+absl::Status ClusterTask::RunPart(const std::shared_ptr<WorkerSession>& session,
+                                  const std::shared_ptr<GraphPart>& part,
+                                  proto::RunGraphRequest& request, const RunOptions& options,
+                                  Call& call, proto::RunGraphResponse* response) {
+  const int64_t step_id = request.step_id();
+  WEIR_ASSIGN_OR_RETURN(const std::shared_ptr<TaskStep> step,
+                        steps_.Join(step_id, request.session_handle()));
+  const std::shared_ptr<LocalRendezvous> local(step, &step->exchange);
+  const LinkedCancellation linked(&step->cancellation, call.cancellation);
+  // Also for values that never come.
+  std::optional<ScopedAlarm> end;
+  if (const auto limit = options_.max_step_limit; limit.count() > 0) {
+    end.emplace(timer_, Timer::Clock::now() + limit, [&call, limit] {
+      call.cancellation.Cancel(absl::DeadlineExceededError(
+          absl::StrCat("The step exceeded the time limit of ", limit.count(), " ms")));
+    });
+  }
+  const std::shared_ptr<MemoryQuota> memory = session->MemoryOfStep();
+  const ScopedMemoryQuota of_step(memory.get());
+  // Runs the part, and tells the tasks that wait for its values if it fails.
+  const auto run = [this, session, part, local, step_id, memory](RunOptions of_run) {
+    const ScopedMemoryQuota of_part(memory.get());
+    StepExchange exchange(local, step_id, session->options().task, session->options().cluster,
+                          peers_);
+    of_run.rendezvous = &exchange;
+    const absl::Status status = part->Run(of_run);
+    if (!status.ok()) local->Abort(status);
+    return status;
+  };
+  const auto take = [&] {
+    return TakeReceived(request, *local, options_.max_response, call, response);
+  };
+  WEIR_RETURN_IF_ERROR(PutSent(request, *local));
+  if (!request.is_partial()) {
+    WEIR_RETURN_IF_ERROR(run(options));
+    return take();
+  }
+  WEIR_RETURN_IF_ERROR(partial_steps_->Start(
+      step_id, [run](Cancellation& cancellation) { return run({.cancellation = &cancellation}); }));
+  WEIR_RETURN_IF_ERROR(take());
+  return request.is_last_partial_run() ? partial_steps_->Finish(step_id) : absl::OkStatus();
+}
+
 absl::Status ClusterTask::CleanupGraph(const proto::CleanupGraphRequest& request, Call&,
                                        proto::CleanupGraphResponse*) {
   steps_.Remove(request.step_id());
@@ -256,17 +251,9 @@ absl::Status ClusterTask::CleanupGraph(const proto::CleanupGraphRequest& request
 
 absl::Status ClusterTask::CleanupAll(const proto::CleanupAllRequest& request, Call&,
                                      proto::CleanupAllResponse*) {
-  if (session_options_.resources != nullptr)
-    session_options_.resources->Reset({request.container().begin(), request.container().end()});
-  std::vector<EndedSession> unreferenced;  // destroyed after the lock is released
-  const MutexLock lock(mutex_);
-  std::erase_if(ended_sessions_, [&](EndedSession& kept) {
-    if (request.container().empty()) kept.function_holders.erase("");
-    for (const std::string& container : request.container()) kept.function_holders.erase(container);
-    if (!kept.function_holders.empty()) return false;
-    unreferenced.push_back(std::move(kept));
-    return true;
-  });
+  const std::vector<std::string> containers = Names(request.container());
+  if (options_.session.resources != nullptr) options_.session.resources->Reset(containers);
+  sessions_.Forget(containers);
   return absl::OkStatus();
 }
 
@@ -301,21 +288,29 @@ void ClusterTask::Receive(int64_t step_id, const std::string& key, int64_t reque
   if (status.ok()) status = CheckIncarnation(*parsed);
   if (status.ok()) status = CheckNew(receives_, request_id, "RecvTensor (Worker)");
   if (!status.ok()) return done(status);
-  steps_.Find(step_id)->exchange.Receive(*parsed, cancellation, std::move(done));
+  const auto step = steps_.BeginWait(step_id);
+  if (!step.ok()) return done(step.status());
+  (*step)->exchange.Receive(*parsed, cancellation,
+                            [this, step_id, done = std::move(done)](auto received) {
+                              // Until `done` has returned: it runs in the exchange of the step.
+                              const std::shared_ptr<TaskStep> kept = steps_.EndWait(step_id);
+                              done(std::move(received));
+                            });
 }
 
 std::shared_ptr<LocalRendezvous> ClusterTask::Exchange(int64_t step_id) {
-  const std::shared_ptr<TaskStep> step = steps_.Find(step_id);
-  return {step, &step->exchange};
+  absl::StatusOr<std::shared_ptr<TaskStep>> step = steps_.Join(step_id, "");
+  if (!step.ok()) {
+    const absl::Status why = step.status();
+    step = std::make_shared<TaskStep>();
+    (*step)->exchange.Abort(why);
+  }
+  return {*step, &(*step)->exchange};
 }
 
 void ClusterTask::CloseAll() {
-  std::map<std::string, std::shared_ptr<WorkerSession>> sessions;
-  {
-    const MutexLock lock(mutex_);
-    sessions.swap(sessions_);
-  }
-  for (const auto& [handle, session] : sessions) End(session);
+  sessions_.RemoveAll();
+  steps_.RemoveAll();
 }
 
 }  // namespace weir::rpc

@@ -1,22 +1,21 @@
 #ifndef WEIR_RPC_CLUSTER_CLUSTER_TASK_H_
 #define WEIR_RPC_CLUSTER_CLUSTER_TASK_H_
 
+#include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "weir/core/tensor/mutex.h"
 #include "weir/rpc/cluster/cluster_spec.h"
 #include "weir/rpc/cluster/peers.h"
 #include "weir/rpc/cluster/step_exchange.h"
+#include "weir/rpc/cluster/worker_sessions.h"
 #include "weir/rpc/lib/call.h"
-#include "weir/rpc/lib/graph_policy.h"
+#include "weir/rpc/lib/master_options.h"
 #include "weir/rpc/lib/request_numbers.h"
 #include "weir/rpc/lib/server_device.h"
-#include "weir/session/session.h"
+#include "weir/rpc/lib/timer.h"
 
 namespace weir::proto {
 class CleanupAllRequest;
@@ -43,9 +42,7 @@ class RunGraphResponse;
 
 namespace weir::rpc {
 
-class GraphPart;
 class PartialSteps;
-class WorkerSession;
 
 // A task of a cluster, without the network layer: the methods of TensorFlow's WorkerService, by
 // which masters run the parts of their graphs that are placed on this task. Thread-safe.
@@ -56,22 +53,25 @@ class WorkerSession;
 // and tables by container and name, unless they are isolated.
 //
 // clang-format off
-//   ABORTED           no session or graph of this handle: this task was perhaps restarted since;
-//                     a value asked of a task that ran here before; a request that came twice
-//   INVALID_ARGUMENT  a malformed request
+//   ABORTED             no session or graph of this handle: this task was perhaps restarted since;
+//                       a value asked of a task that ran here before; a step that has ended; a
+//                       request that came twice
+//   INVALID_ARGUMENT    a malformed request
+//   RESOURCE_EXHAUSTED  too many worker sessions, steps or waits; memory or values beyond the limits
 // clang-format on
 //
-// These, and UNAVAILABLE, are the errors after which TensorFlow's MonitoredSession starts again
-// from a checkpoint. In addition: the errors of importing and running a graph.
+// ABORTED, and UNAVAILABLE for another task that is lost (peers.h), are the errors after which
+// TensorFlow's MonitoredSession starts again from a checkpoint. In addition: the errors of
+// importing and running a graph. The limits are those of the server's sessions (MasterOptions).
 class ClusterTask {
  public:
-  // A task of this name, with these devices. `session` are the options of all sessions, with the
-  // state that they share. INVALID_ARGUMENT if the task is not in the cluster.
+  // A task of this name, with these devices. `options` are those of the server's master, with the
+  // state that all sessions share. INVALID_ARGUMENT if the task is not in the cluster.
   static absl::StatusOr<std::unique_ptr<ClusterTask>> Create(const ClusterSpec& cluster,
                                                              const TaskName& task,
                                                              std::vector<ServerDevice> devices,
-                                                             SessionOptions session,
-                                                             const GraphLimits& limits);
+                                                             MasterOptions options,
+                                                             PeerOptions peers = {});
   // All calls must have ended.
   ~ClusterTask();
 
@@ -109,6 +109,8 @@ class ClusterTask {
   void Receive(int64_t step_id, const std::string& key, int64_t request_id,
                Cancellation* cancellation, Rendezvous::Done done);
 
+  // Ends sessions that have been idle for too long; call it periodically.
+  void CloseIdleSessions() { sessions_.RemoveIdle(); }
   // Ends every step. Later calls return ABORTED.
   void CloseAll();
 
@@ -117,36 +119,32 @@ class ClusterTask {
   const TaskName& name() const { return task_; }
   const std::vector<ServerDevice>& devices() const { return devices_; }
   Peers& peers() { return peers_; }
+  Timer& timer() { return timer_; }
   // Where the values of a step cross that this task sends.
   std::shared_ptr<LocalRendezvous> Exchange(int64_t step_id);
 
  private:
   ClusterTask(const ClusterSpec& cluster, const TaskName& task, std::vector<ServerDevice> devices,
-              SessionOptions session, const GraphLimits& limits);
-  // A session that has ended, and the containers with resources that may call its functions.
-  struct EndedSession {
-    std::shared_ptr<WorkerSession> session;
-    std::set<std::string> function_holders;
-  };
-  void End(const std::shared_ptr<WorkerSession>& session);
-  std::shared_ptr<WorkerSession> FindSession(const std::string& handle);
-  absl::StatusOr<std::shared_ptr<GraphPart>> FindPart(const std::string& session,
-                                                      const std::string& graph);
+              MasterOptions options, PeerOptions peers);
+  absl::StatusOr<std::shared_ptr<WorkerSession>> FindSession(const std::string& handle,
+                                                             const Call& call);
+  // Runs a part, or a piece of it, and takes the values that the request asks for.
+  absl::Status RunPart(const std::shared_ptr<WorkerSession>& session,
+                       const std::shared_ptr<GraphPart>& part, proto::RunGraphRequest& request,
+                       const RunOptions& options, Call& call, proto::RunGraphResponse* response);
   absl::Status CheckIncarnation(const RendezvousKey& key) const;
 
   const ClusterSpec cluster_;
   const TaskName task_;
-  const SessionOptions session_options_;
-  const GraphLimits limits_;
+  const MasterOptions options_;
   const std::vector<ServerDevice> devices_;
+  Timer timer_;
   Peers peers_;
   StepTable steps_;
   RequestNumbers runs_, receives_;
+  WorkerSessions sessions_;
   const std::unique_ptr<PartialSteps> partial_steps_;
-  Mutex mutex_;
-  std::map<std::string, std::shared_ptr<WorkerSession>> sessions_ ABSL_GUARDED_BY(mutex_);
-  std::vector<EndedSession> ended_sessions_ ABSL_GUARDED_BY(mutex_);  // until CleanupAll
-  int64_t next_graph_ ABSL_GUARDED_BY(mutex_) = 1;
+  std::atomic<int64_t> next_graph_{1};
 };
 
 }  // namespace weir::rpc

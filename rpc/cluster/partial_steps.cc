@@ -1,9 +1,18 @@
 #include "weir/rpc/cluster/partial_steps.h"
 
+#include <system_error>
 #include <thread>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace weir::rpc {
+
+namespace {
+
+constexpr size_t kMaxSteps = 1000;
+
+}  // namespace
 
 struct PartialSteps::Running {
   Cancellation cancellation;
@@ -25,13 +34,21 @@ PartialSteps::~PartialSteps() {
   }
 }
 
-void PartialSteps::Start(int64_t step_id, std::function<absl::Status(Cancellation&)> run) {
+absl::Status PartialSteps::Start(int64_t step_id, std::function<absl::Status(Cancellation&)> run) {
   const MutexLock lock(mutex_);
-  std::unique_ptr<Running>& step = steps_[step_id];
-  if (step != nullptr) return;
-  step = std::make_unique<Running>();
-  step->thread = std::thread(
-      [step = step.get(), run = std::move(run)] { step->status = run(step->cancellation); });
+  if (steps_.contains(step_id)) return absl::OkStatus();
+  if (steps_.size() >= kMaxSteps)
+    return absl::ResourceExhaustedError("The task has too many unfinished partial runs");
+  auto step = std::make_unique<Running>();
+  try {
+    step->thread = std::thread(
+        [step = step.get(), run = std::move(run)] { step->status = run(step->cancellation); });
+  } catch (const std::system_error& error) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("No thread can be started for the partial run: ", error.what()));
+  }
+  steps_[step_id] = std::move(step);
+  return absl::OkStatus();
 }
 
 std::unique_ptr<PartialSteps::Running> PartialSteps::Take(int64_t step_id) {

@@ -20,7 +20,8 @@ class PartialSteps {
   ~PartialSteps();
 
   // Starts the step on a thread of its own, if it is not running. `run` ends when it is cancelled.
-  void Start(int64_t step_id, std::function<absl::Status(Cancellation&)> run);
+  // RESOURCE_EXHAUSTED if there are a thousand, or if no thread can be started.
+  absl::Status Start(int64_t step_id, std::function<absl::Status(Cancellation&)> run);
   // Waits for the step, and returns how it ended; OK if there is none.
   absl::Status Finish(int64_t step_id);
   // Cancels the step, if there is one, and waits for it.

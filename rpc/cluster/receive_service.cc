@@ -9,6 +9,7 @@
 
 #include "weir/proto/worker.pb.h"
 #include "weir/rpc/cluster/sent_value.h"
+#include "weir/rpc/lib/caller.h"
 #include "weir/rpc/lib/grpc_status.h"
 #include "weir/rpc/lib/message_bytes.h"
 
@@ -16,45 +17,68 @@ namespace weir::rpc {
 
 namespace {
 
+// A request consists of a key and two numbers.
+constexpr size_t kMaxRequestBytes = 64 << 10;
+
 // One call. gRPC deletes it when the answer has been sent, or the caller has gone.
 class ReceiveCall final : public grpc::ServerUnaryReactor {
  public:
+  explicit ReceiveCall(std::shared_ptr<Client> client) : use_(client), sent_(client) {}
+
   void Start(ClusterTask& task, const grpc::ByteBuffer* bytes, grpc::ByteBuffer* response) {
     proto::RecvTensorRequest request;
-    if (!FromBytes(*bytes, &request))
-      return Finish(grpc::Status(grpc::INVALID_ARGUMENT, "Cannot parse the request"));
+    absl::Status status = use_.Start(static_cast<int64_t>(bytes->Length()));
+    if (status.ok() && (bytes->Length() > kMaxRequestBytes || !FromBytes(*bytes, &request)))
+      status = InvalidArgument("Cannot parse the request");
+    if (!status.ok()) return Finish(ToGrpc(status));
     task.Receive(request.step_id(), request.rendezvous_key(), request.request_id(), &cancellation_,
-                 [this, response](absl::StatusOr<SentValue> value) {
-                   if (!value.ok()) return Finish(ToGrpc(value.status()));
-                   absl::StatusOr<grpc::ByteBuffer> encoded = EncodeSentValue(*value);
-                   if (!encoded.ok()) return Finish(ToGrpc(encoded.status()));
-                   response->Swap(&*encoded);
-                   Finish(grpc::Status::OK);
+                 [this, response](const absl::StatusOr<SentValue>& value) {
+                   const absl::Status answered =
+                       value.ok() ? Answer(*value, response) : value.status();
+                   Finish(ToGrpc(answered));
                  });
   }
 
  private:
+  absl::Status Answer(const SentValue& value, grpc::ByteBuffer* response) {
+    WEIR_ASSIGN_OR_RETURN(grpc::ByteBuffer encoded, EncodeSentValue(value));
+    WEIR_RETURN_IF_ERROR(sent_.StartResponse(static_cast<int64_t>(encoded.Length())));
+    response->Swap(&encoded);
+    return absl::OkStatus();
+  }
   void OnCancel() override {
     cancellation_.Cancel(absl::CancelledError("The receiver of the value has gone"));
   }
   void OnDone() override { delete this; }
 
   Cancellation cancellation_;
+  Client::Use use_, sent_;  // until the answer has been sent
+};
+
+// A call that is refused.
+class Refusal final : public grpc::ServerUnaryReactor {
+ public:
+  explicit Refusal(const absl::Status& why) { Finish(ToGrpc(why)); }
+
+ private:
+  void OnDone() override { delete this; }
 };
 
 }  // namespace
 
-ReceiveService::ReceiveService(ClusterTask& task) {
+ReceiveService::ReceiveService(ClusterTask& task, std::shared_ptr<const Clients> clients) {
   AddMethod(new grpc::internal::RpcServiceMethod("/tensorflow.WorkerService/RecvTensor",
                                                  grpc::internal::RpcMethod::NORMAL_RPC, nullptr));
-  MarkMethodCallback(0,
-                     new grpc::internal::CallbackUnaryHandler<grpc::ByteBuffer, grpc::ByteBuffer>(
-                         [&task](grpc::CallbackServerContext*, const grpc::ByteBuffer* request,
-                                 grpc::ByteBuffer* response) -> grpc::ServerUnaryReactor* {
-                           auto* call = new ReceiveCall;
-                           call->Start(task, request, response);
-                           return call;
-                         }));
+  MarkMethodCallback(
+      0, new grpc::internal::CallbackUnaryHandler<grpc::ByteBuffer, grpc::ByteBuffer>(
+             [&task, clients](grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+                              grpc::ByteBuffer* response) -> grpc::ServerUnaryReactor* {
+               absl::StatusOr<std::shared_ptr<Client>> caller = CallerOf(*context, clients.get());
+               if (!caller.ok()) return new Refusal(caller.status());
+               auto* const call = new ReceiveCall(*std::move(caller));
+               call->Start(task, request, response);
+               return call;
+             }));
 }
 
 }  // namespace weir::rpc

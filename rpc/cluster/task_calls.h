@@ -22,9 +22,10 @@ template <class Request, class Response, class Method>
 void CallTask(ClusterTask& own, const TaskName& task, const char* name, Method method,
               Request& request, Response* response, const Peers::AskOptions& options,
               const Peers::Answered& answered) {
-  if (task != own.name())
-    return own.peers().Ask(own.cluster().AddressOf(task), name, request, response, options,
-                           answered);
+  if (task != own.name()) {
+    return own.peers().Ask({task.ToString(), own.cluster().AddressOf(task)}, name, request,
+                           response, options, answered);
+  }
   Call call;
   const LinkedCancellation linked(options.cancellation, call.cancellation);
   answered(CatchExceptions(name, [&] { return (own.*method)(request, call, response); }));

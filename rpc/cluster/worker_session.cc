@@ -3,28 +3,54 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "weir/core/graph/op.h"
+#include "weir/core/graph/signature.h"
 #include "weir/core/io/graph_io.h"
 #include "weir/proto/graph.pb.h"
 #include "weir/rpc/lib/function_holders.h"
 #include "weir/rpc/lib/run_metadata.h"
+#include "weir/rpc/lib/session_requests.h"
 
 namespace weir::rpc {
 
 namespace {
 
+// How many parts a session has at a time: TensorFlow's masters never drop one.
+constexpr size_t kMaxParts = 10'000;
+
+// Whether state that the node makes would have the node's name.
+bool NamesState(const proto::NodeDef& node) {
+  const OpSpec* const op = BuiltinOps().Find(node.op());
+  if (op == nullptr || op->FindAttr("shared_name") == nullptr) return false;
+  const auto shared_name = node.attr().find("shared_name");
+  return shared_name == node.attr().end() || shared_name->second.s().empty();
+}
+
 // Masters add nodes whose names begin with '_', which no other graph may have: "_recv_x_0_S5"
-// becomes
-// "._recv_x_0_S5". No state is named after such nodes.
-void RenameInternalNodes(proto::GraphDef* def) {
+// becomes "._recv_x_0_S5". INVALID_ARGUMENT if that is no name, or that of another node, or if
+// state would have it, which a user's node could then reach.
+absl::Status RenameInternalNodes(proto::GraphDef* def) {
   const auto rename = [](std::string* name) {
     const size_t begin = absl::StartsWith(*name, "^") ? 1 : 0;
     if (name->compare(begin, 1, "_") == 0) name->insert(begin, ".");
   };
+  absl::flat_hash_set<std::string> names;
   for (proto::NodeDef& node : *def->mutable_node()) {
+    const std::string given = node.name();
     rename(node.mutable_name());
+    if (absl::StartsWith(given, "_") && (!IsNodeName(node.name()) || NamesState(node))) {
+      return InvalidArgument("Node '", absl::CHexEscape(given), "' (op ", node.op(),
+                             "): a name that begins with '_' must consist of [A-Za-z0-9_.\\/>-], "
+                             "and no state may be named after it");
+    }
+    if (!names.insert(node.name()).second)
+      return InvalidArgument("Duplicate node name in graph: '", given, "'");
     for (std::string& input : *node.mutable_input()) rename(&input);
   }
+  return absl::OkStatus();
 }
 
 // The nodes that nothing waits for. With all that they need they are the whole graph.
@@ -48,7 +74,7 @@ absl::StatusOr<std::shared_ptr<GraphPart>> GraphPart::Create(proto::GraphDef* de
                                                              bool allow_soft_placement) {
   GraphPolicy policy(options.limits);
   WEIR_RETURN_IF_ERROR(policy.Add(*def));
-  RenameInternalNodes(def);
+  WEIR_RETURN_IF_ERROR(RenameInternalNodes(def));
   std::shared_ptr<GraphPart> part(new GraphPart);
   part->function_holders_ = ContainersHoldingFunctions(*def);
   WEIR_RETURN_IF_ERROR(ImportGraphDef(part->graph_, *def).status());
@@ -70,9 +96,20 @@ WorkerSession::WorkerSession(WorkerSessionOptions options) : options_(std::move(
 
 WorkerSession::~WorkerSession() { options_.session.own_resources->Reset({}); }
 
-void WorkerSession::Add(const std::string& handle, std::shared_ptr<GraphPart> part) {
+std::shared_ptr<MemoryQuota> WorkerSession::MemoryOfStep() const {
+  return StepMemory(options_.memory, options_.step_memory_bytes);
+}
+
+absl::Status WorkerSession::Add(const std::string& handle, std::shared_ptr<GraphPart> part) {
   const MutexLock lock(mutex_);
+  if (parts_.size() + removed_.size() >= kMaxParts) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("The worker session has ", kMaxParts,
+                     " steps, and takes no more: run the same feeds and "
+                     "fetches again, or begin a new session"));
+  }
   parts_[handle] = std::move(part);
+  return absl::OkStatus();
 }
 
 std::shared_ptr<GraphPart> WorkerSession::Find(const std::string& handle) const {

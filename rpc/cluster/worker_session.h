@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "weir/core/tensor/memory_quota.h"
 #include "weir/core/tensor/mutex.h"
 #include "weir/rpc/cluster/cluster_spec.h"
+#include "weir/rpc/lib/clients.h"
 #include "weir/rpc/lib/graph_policy.h"
 #include "weir/session/session.h"
 
@@ -28,13 +30,18 @@ struct WorkerSessionOptions {
   bool shares_state = true;  // variables and other named resources, with other sessions
   std::string master_task;   // who opened it; "" if unknown
   int64_t master_incarnation = 0;
+  std::shared_ptr<Client> client = nullptr;  // of the calls; null if clients are not told apart
+  // What the session holds, and what each step of it may; null and 0: not limited.
+  std::shared_ptr<MemoryQuota> memory = nullptr;
+  int64_t step_memory_bytes = 0;
 };
 
 // A part of a master's graph: what one of its steps runs on this task. Immutable.
 class GraphPart {
  public:
-  // Imports the graph, all of which runs in a step, and changes `def` for that. Returns the errors
-  // of GraphPolicy, ImportGraphDef and Session::Prepare.
+  // Imports the graph, all of which runs in a step, and changes `def` for that. INVALID_ARGUMENT
+  // for a name that a master may not choose; also returns the errors of GraphPolicy, ImportGraphDef
+  // and Session::Prepare.
   static absl::StatusOr<std::shared_ptr<GraphPart>> Create(proto::GraphDef* def,
                                                            const WorkerSessionOptions& options,
                                                            bool allow_soft_placement);
@@ -66,7 +73,10 @@ class WorkerSession {
   ~WorkerSession();
 
   const WorkerSessionOptions& options() const { return options_; }
-  void Add(const std::string& handle, std::shared_ptr<GraphPart> part);
+  // The memory of a new step; null: not limited.
+  std::shared_ptr<MemoryQuota> MemoryOfStep() const;
+  // RESOURCE_EXHAUSTED if there are too many.
+  absl::Status Add(const std::string& handle, std::shared_ptr<GraphPart> part);
   // Null if there is none.
   std::shared_ptr<GraphPart> Find(const std::string& handle) const;
   // Returns whether there was one. One with functions, which state of the session may call, lives

@@ -21,4 +21,9 @@ bool RequestNumbers::IsNew(const void* client, int64_t number) {
   return true;
 }
 
+bool RequestNumbers::IsKnown(const void* client, int64_t number) const {
+  const MutexLock lock(mutex_);
+  return recent_.contains(Request(client, number));
+}
+
 }  // namespace weir::rpc

@@ -17,11 +17,13 @@ class RequestNumbers {
   // Notes the number of a request of this client (null: where clients are not told apart). Returns
   // false if it was there before. 0 is no number.
   bool IsNew(const void* client, int64_t number);
+  // Whether the number was noted before, and not too long ago.
+  bool IsKnown(const void* client, int64_t number) const;
 
  private:
   using Request = std::pair<const void*, int64_t>;
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   absl::flat_hash_set<Request> recent_ ABSL_GUARDED_BY(mutex_);
   std::deque<Request> order_ ABSL_GUARDED_BY(mutex_);
 };

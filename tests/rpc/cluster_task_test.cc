@@ -18,6 +18,7 @@
 #include "weir/ops/framework/variables.h"
 #include "weir/ops/lib/array.h"
 #include "weir/ops/lib/math.h"
+#include "weir/proto/graph.pb.h"
 #include "weir/proto/worker.pb.h"
 #include "weir/rpc/cluster/sent_value.h"
 #include "weir/rpc/lib/grpc_status.h"
@@ -49,9 +50,8 @@ class ClusterTest : public testing::Test {
     uint64_t incarnation = 0;
   };
 
-  Task Start(const TaskName& name) {
+  Task Start(const TaskName& name, ServerOptions options = {}) {
     Task task;
-    ServerOptions options;
     const std::string address = cluster_.AddressOf(name);
     options.port = std::stoi(address.substr(address.rfind(':') + 1));
     options.cluster = ClusterOptions{cluster_, name};
@@ -281,11 +281,12 @@ TEST_F(ClusterTest, WaitsHoldNoThreads) {
   for (int i = 0; i < kWaits; ++i) Send(absl::StrCat("x", i), ps_, worker_, Const(g, float(i)));
   const auto part = Register(ps_, "s", g);
   ASSERT_TRUE(part.ok()) << part.status();
-  Peers peers;
+  Timer timer;
+  Peers peers(timer);
   std::atomic<int> right{0}, ended{0};
   for (int i = 0; i < kWaits; ++i) {
     const RendezvousKey key = *RendezvousKey::Parse(Key(absl::StrCat("x", i), ps_, worker_));
-    peers.Receive(cluster_.AddressOf({"ps", 0}), 3, key, nullptr,
+    peers.Receive({"/job:ps/replica:0/task:0", cluster_.AddressOf({"ps", 0})}, 3, key, nullptr,
                   [&right, &ended, i](absl::StatusOr<SentValue> value) {
                     if (value.ok() && value->value.scalar<float>() == float(i)) ++right;
                     ++ended;
@@ -294,6 +295,141 @@ TEST_F(ClusterTest, WaitsHoldNoThreads) {
   ASSERT_TRUE(Run(ps_, Step("s", *part, 3)).ok());
   while (ended < kWaits) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(right, kWaits);
+}
+
+// A message that comes after the end of its step neither runs nor waits.
+TEST_F(ClusterTest, AStepThatHasBeenCleanedUpDoesNotBeginAgain) {
+  OpenSession(ps_, "s");
+  Graph g;
+  Send("x", ps_, worker_, Const(g, 1.f));
+  const auto part = Register(ps_, "s", g);
+  ASSERT_TRUE(part.ok()) << part.status();
+  ASSERT_TRUE(Run(ps_, Step("s", *part, 4)).ok());
+  proto::CleanupGraphRequest request;
+  request.set_step_id(4);
+  proto::CleanupGraphResponse response;
+  ASSERT_TRUE(Ask(ps_, "CleanupGraph", request, &response).ok());
+  EXPECT_EQ(Run(ps_, Step("s", *part, 4)), absl::AbortedError("Cleanup 4"));
+  EXPECT_EQ(Fetch(ps_, 4, Key("x", ps_, worker_)).status(), absl::AbortedError("Cleanup 4"));
+}
+
+// ---- limits of the server
+
+TEST_F(ClusterTest, TheNumberOfWorkerSessionsIsLimited) {
+  ps_.server = nullptr;
+  ServerOptions options;
+  options.master.max_sessions = 2;
+  ps_ = Start({"ps", 0}, options);
+  proto::CreateWorkerSessionRequest request;
+  proto::CreateWorkerSessionResponse response;
+  const auto open = [&](const std::string& handle) {
+    request.set_session_handle(handle);
+    return Ask(ps_, "CreateWorkerSession", request, &response);
+  };
+  EXPECT_TRUE(open("a").ok());
+  EXPECT_TRUE(open("b").ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(open("c")));
+  EXPECT_TRUE(open("b").ok());  // in the place of the one before
+  proto::DeleteWorkerSessionRequest end;
+  end.set_session_handle("a");
+  proto::DeleteWorkerSessionResponse ended;
+  EXPECT_TRUE(Ask(ps_, "DeleteWorkerSession", end, &ended).ok());
+  EXPECT_TRUE(open("c").ok());
+}
+
+TEST_F(ClusterTest, IdleWorkerSessionsEnd) {
+  ps_.server = nullptr;
+  ServerOptions options;
+  options.master.idle_limit = std::chrono::milliseconds(100);
+  ps_ = Start({"ps", 0}, options);
+  OpenSession(ps_, "s");
+  EXPECT_TRUE(Register(ps_, "s", Graph()).ok());
+  std::this_thread::sleep_for(std::chrono::milliseconds(2500));  // looked for once per second
+  EXPECT_TRUE(absl::IsAborted(Register(ps_, "s", Graph()).status()));
+}
+
+TEST_F(ClusterTest, MemoryOfStepsAndSessionsIsLimited) {
+  ps_.server = nullptr;
+  ServerOptions options;
+  options.master.step_memory_bytes = 1 << 20;
+  options.master.session_memory_bytes = 3 << 20;
+  ps_ = Start({"ps", 0}, options);
+  OpenSession(ps_, "s");
+  const auto assign = [&](const char* name, int64_t elements) {
+    Graph g;
+    const Output v =
+        Output(AddNode(g, "VarHandleOp", {},
+                       {{"dtype", DT_FLOAT}, {"shape", Shape({elements})}, {"shared_name", name}}),
+               0);
+    AddNode("AssignVariableOp", {v, Receive(g, "value", worker_, ps_)});
+    Graph on_worker;
+    Send("value", worker_, ps_, Fill({elements}, Const(on_worker, 1.f)));
+    const auto part = Register(ps_, "s", g), other = Register(worker_, "s", on_worker);
+    EXPECT_TRUE(part.ok() && other.ok()) << part.status() << other.status();
+    static int64_t step = 100;
+    ++step;
+    std::thread sender([&] { Run(worker_, Step("s", *other, step)).IgnoreError(); });
+    const absl::Status status = Run(ps_, Step("s", *part, step));
+    sender.join();
+    return status;
+  };
+  OpenSession(worker_, "s");
+  const absl::Status large = assign("large", 1 << 20);
+  EXPECT_TRUE(absl::IsResourceExhausted(large)) << large;
+  EXPECT_THAT(large.message(), HasSubstr("--step-memory-mb"));
+  absl::Status status;
+  int assigned = 0;
+  for (; status.ok() && assigned < 10; ++assigned)
+    status = assign(absl::StrCat("v", assigned).c_str(), 200'000);
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("--session-memory-mb"));
+  EXPECT_GT(assigned, 2);
+}
+
+TEST_F(ClusterTest, TheTimeOfAPartIsLimited) {
+  ps_.server = nullptr;
+  ServerOptions options;
+  options.master.max_step_limit = std::chrono::milliseconds(200);
+  ps_ = Start({"ps", 0}, options);
+  OpenSession(ps_, "s");
+  Graph g;
+  Send("y", ps_, worker_, Receive(g, "x", ps_, ps_));  // never comes
+  const auto part = Register(ps_, "s", g);
+  ASSERT_TRUE(part.ok()) << part.status();
+  const absl::Status status = Run(ps_, Step("s", *part, 1));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+}
+
+TEST_F(ClusterTest, TheNumberOfCallsAndBytesIsLimited) {
+  ps_.server = nullptr;
+  ServerOptions options;
+  options.max_calls = 1;
+  options.max_message_bytes = 1 << 20;
+  ps_ = Start({"ps", 0}, options);
+  OpenSession(ps_, "s");
+  Graph g;
+  Send("y", ps_, worker_, Receive(g, "x", ps_, ps_));
+  const auto part = Register(ps_, "s", g);
+  ASSERT_TRUE(part.ok()) << part.status();
+  std::thread waiter([&] { Run(ps_, Step("s", *part, 1)).IgnoreError(); });
+  absl::Status refused;
+  while (refused.ok()) {
+    proto::CreateWorkerSessionRequest request;
+    request.set_session_handle("other");
+    proto::CreateWorkerSessionResponse response;
+    refused = Ask(ps_, "CreateWorkerSession", request, &response);
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_THAT(refused.message(), HasSubstr("--max-calls"));
+  proto::CleanupGraphRequest cleanup;
+  cleanup.set_step_id(1);
+  proto::CleanupGraphResponse cleaned;
+  EXPECT_TRUE(Ask(ps_, "CleanupGraph", cleanup, &cleaned).ok());  // administration
+  waiter.join();
+  EXPECT_TRUE(absl::IsResourceExhausted(
+      Fetch(ps_, 2, Key(std::string(2 << 20, 'x'), ps_, worker_)).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      Fetch(ps_, 2, Key(std::string(1 << 18, 'x'), ps_, worker_)).status()));
 }
 
 TEST_F(ClusterTest, StepsInPieces) {
@@ -342,6 +478,33 @@ TEST_F(ClusterTest, NamesOfMastersOwnNodes) {
   ASSERT_TRUE(Ask(ps_, "RunGraph", step, &ran).ok());
   ASSERT_EQ(ran.partition_graph_size(), 1);
   EXPECT_EQ(ran.partition_graph(0).node_size(), 2);
+}
+
+TEST_F(ClusterTest, NamesThatMastersMayNotChoose) {
+  OpenSession(ps_, "s");
+  const auto add = [&](const std::vector<std::pair<const char*, const char*>>& nodes) {
+    proto::RegisterGraphRequest request;
+    request.set_session_handle("s");
+    for (const auto& [name, op] : nodes) {
+      proto::NodeDef* const node = request.mutable_graph_def()->add_node();
+      node->set_name(name);
+      node->set_op(op);
+    }
+    proto::RegisterGraphResponse response;
+    return Ask(ps_, "RegisterGraph", request, &response);
+  };
+  EXPECT_TRUE(add({{"_a", "NoOp"}, {"b", "NoOp"}}).ok());
+  for (const auto& nodes : std::vector<std::vector<std::pair<const char*, const char*>>>{
+           {{"_a", "NoOp"}, {"_a", "NoOp"}},
+           {{"_a", "NoOp"}, {"._a", "NoOp"}},
+           {{"_a b", "NoOp"}},
+           {{"_a;b", "NoOp"}},
+           {{"_q", "FIFOQueueV2"}},
+           {{"_v", "VarHandleOp"}}}) {
+    const absl::Status status = add(nodes);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << nodes[0].first << ": " << status;
+    EXPECT_THAT(status.message(), HasSubstr(nodes.back().first));
+  }
 }
 
 // A queue without a shared_name is one for all steps of a session, and no other session's.
@@ -401,15 +564,6 @@ TEST_F(ClusterTest, ARestartedMasterLeavesNothing) {
   ASSERT_TRUE(Ask(ps_, "CreateWorkerSession", request, &response).ok());
   EXPECT_TRUE(absl::IsAborted(Run(ps_, Step("old", "0", 1))));
   EXPECT_THAT(Run(ps_, Step("new", "0", 1)).message(), HasSubstr("Graph handle"));
-}
-
-TEST(ClusterServer, RefusesLimitsThatWouldNotHold) {
-  ServerOptions options;
-  options.cluster = ClusterOptions{*ClusterSpec::Parse("ps|127.0.0.1:1"), {"ps", 0}};
-  options.master.max_step_limit = std::chrono::seconds(1);
-  const auto server = Server::Start(options);
-  EXPECT_TRUE(absl::IsInvalidArgument(server.status())) << server.status();
-  EXPECT_THAT(server.status().message(), HasSubstr("no limits of time"));
 }
 
 TEST(ClusterSpec, ParsesTensorFlowsForm) {

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_join.h"
+#include "weir/rpc/cluster_server.h"
 #include "weir/rpc/file_access.h"
 #include "weir/rpc/lib/listener.h"
 #include "weir/tools/serve/configuration.h"
@@ -41,6 +43,10 @@ absl::Status CompleteServerOptions(ServeOptions* options) {
   if (!options->cluster.cluster.empty() && options->safety.untrusted)
     return InvalidArgument("A task of a cluster (--cluster) cannot face strangers (--untrusted)");
   WEIR_RETURN_IF_ERROR(ApplyCluster(options->cluster, &server));
+  if (server.cluster) {
+    WEIR_ASSIGN_OR_RETURN(server.cluster->authority, ReadIfGiven(options->server_authority_file));
+    WEIR_ASSIGN_OR_RETURN(server.cluster->token, ReadToken(*options));
+  }
   server.certificate = tls.certificate;
   server.key = tls.key;
   server.client_authority = tls.client_authority;
@@ -93,6 +99,13 @@ void WarnIfExposed(const ServeOptions& options, Console& console) {
     } else if (options.client_authority_file.empty()) {
       warn(
           absl::StrCat("whoever can reach ", options.server.address, can, ": see --tls-client-ca"));
+    }
+  }
+  if (options.server.cluster && options.certificate_file.empty()) {
+    const std::vector<std::string> tasks = rpc::RemoteTasks(options.server.cluster->cluster);
+    if (!tasks.empty()) {
+      warn(absl::StrCat("whoever is on the way to ", absl::StrJoin(tasks, ", "),
+                        " can read and change what the tasks send each other: see --tls-cert"));
     }
   }
   if (options.metrics_port >= 0 && !rpc::IsLoopback(options.metrics_address))

@@ -13,6 +13,7 @@ struct ClusterFlags {
   std::string cluster;  // empty: the server is not in a cluster
   std::string job;
   int task = 0;
+  double peer_seconds = 60;  // ClusterOptions::peer_timeout
 };
 
 // Sets the cluster of the server, the port that it has there, and, if the server has no other

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "weir/core/io/file_posix.h"
@@ -76,6 +77,11 @@ absl::StatusOr<std::string> ReadIfGiven(const std::string& path) {
   std::string contents(file->size(), 0);
   WEIR_RETURN_IF_ERROR(file->Read(0, contents.size(), contents.data()));
   return contents;
+}
+
+absl::StatusOr<std::string> ReadToken(const ServeOptions& options) {
+  WEIR_ASSIGN_OR_RETURN(const std::string text, ReadIfGiven(options.token_file));
+  return std::string(absl::StripAsciiWhitespace(text));
 }
 
 absl::StatusOr<rpc::TlsFiles> ReadTlsFiles(const ServeOptions& options) {

@@ -15,6 +15,9 @@ namespace weir::tools {
 // Reads a file that the operator names, although clients may not access it; "" if `path` is.
 absl::StatusOr<std::string> ReadIfGiven(const std::string& path);
 
+// Reads --token-file; "" if it is not given.
+absl::StatusOr<std::string> ReadToken(const ServeOptions& options);
+
 absl::StatusOr<rpc::TlsFiles> ReadTlsFiles(const ServeOptions& options);
 
 // Reads which models are served, with the batching and the memory limit of the options. Paths are

@@ -24,6 +24,11 @@ void DeclareServeOptions(Command& serve, ServeOptions& options) {
   serve.Value("--task", &options.cluster.task, "with --cluster: its number in the job; default: 0")
       .AtLeast(0);
   serve
+      .Value("--peer-timeout", &options.cluster.peer_seconds,
+             "with --cluster: end steps that wait for a task which has not answered for N seconds; "
+             "default: 60; 0: never")
+      .Range(0, kMaxSeconds);
+  serve
       .Value("--bind", &server.address,
              "address to listen on; default: 127.0.0.1 (this machine only)")
       .Word("ADDRESS");
@@ -122,12 +127,15 @@ void DeclareServeOptions(Command& serve, ServeOptions& options) {
              "accept only clients with a certificate from this authority")
       .Word("FILE");
   serve
-      .Value("--tls-server-ca", &options.server_authority_file,
-             "with --status: the authority that signed the server's certificate")
+      .Value(
+          "--tls-server-ca", &options.server_authority_file,
+          "with --status: the authority that signed the server's certificate; with --cluster and "
+          "--tls-cert: those of the tasks; default: --tls-client-ca")
       .Word("FILE");
   serve
       .Value("--token-file", &options.token_file,
-             "with --status: a file with the token of a client in the server's --clients")
+             "with --status: a file with the token of a client in the server's --clients; with "
+             "--cluster: in those of the other tasks")
       .Word("FILE");
   AddSafetyOptions(serve, &options.safety);
   serve

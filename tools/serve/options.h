@@ -36,7 +36,7 @@ struct ServeOptions {
   ClusterFlags cluster;
   std::vector<std::string> allowed;
   SafetyOptions safety;
-  std::string token_file;  // with status_of
+  std::string token_file;  // with status_of, or a cluster
   std::string certificate_file, key_file, client_authority_file, server_authority_file;
   std::string status_of;  // print the status of this target instead of serving
   bool check = false;     // check the configuration instead of serving

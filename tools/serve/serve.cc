@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
-
 #include "weir/core/io/file.h"
 #include "weir/core/tensor/allocator.h"
 #include "weir/core/tensor/system_memory.h"
@@ -256,8 +254,7 @@ absl::Status PrintStatus(const ServeOptions& options, Console& console) {
   WEIR_ASSIGN_OR_RETURN(client.server_authority, ReadIfGiven(options.server_authority_file));
   WEIR_ASSIGN_OR_RETURN(client.certificate, ReadIfGiven(options.certificate_file));
   WEIR_ASSIGN_OR_RETURN(client.key, ReadIfGiven(options.key_file));
-  WEIR_ASSIGN_OR_RETURN(const std::string token, ReadIfGiven(options.token_file));
-  client.token = std::string(absl::StripAsciiWhitespace(token));
+  WEIR_ASSIGN_OR_RETURN(client.token, ReadToken(options));
   WEIR_ASSIGN_OR_RETURN(const rpc::ServerStatus status,
                         rpc::GetServerStatus(options.status_of, client));
   console.out << options.status_of << (status.serving ? " is serving\n" : " is not serving\n");
