@@ -29,6 +29,7 @@ void Datasets(absl::string_view bytes);         // a file that a dataset reads
 void Feeds(absl::string_view bytes);            // tensors fed to a step
 void Steps(absl::string_view bytes);            // a binary GraphDef that is run (mutate.h)
 void Requests(absl::string_view bytes);         // requests to a server
+void WorkerRequests(absl::string_view bytes);   // requests to a task of a cluster
 void Sockets(absl::string_view bytes);          // what is written to a server's sockets
 void Configs(absl::string_view bytes);          // the configuration files of a server of models
 void Json(absl::string_view bytes);             // the body of a REST request
