@@ -11,6 +11,7 @@
 #include "weir/ops/framework/partitioned_variable.h"
 #include "weir/ops/framework/state.h"
 #include "weir/ops/lib/array.h"
+#include "weir/ops/lib/array_internal.h"
 #include "weir/ops/lib/math.h"
 #include "weir/proto/saver.pb.h"
 
@@ -72,7 +73,6 @@ NamedVariables NameParts(const NamedVariables& variables) {
 }
 
 absl::Status CheckNames(const NamedVariables& variables) {
-  if (variables.empty()) return InvalidArgument("No variables to save");
   std::map<std::string, bool> whole;  // maps a name to whether it is a whole variable, not a slice
   std::map<const Node*, std::string> names;
   for (const auto& [name, v] : variables) {
@@ -144,6 +144,10 @@ class SaverGraph {
       names.push_back(name);
       slices.push_back(v.save_slice() ? v.save_slice()->Spec() : "");
     }
+    for (const SavedTable& table : options_.tables) {
+      names.insert(names.end(), {table.name + "-keys", table.name + "-values"});
+      slices.resize(names.size());
+    }
     const Output names_node = Const(graph_, names, "tensor_names");
     return {names_node, Const(graph_, slices, slices_name)};
   }
@@ -179,6 +183,13 @@ class SaverGraph {
   Output Save(Output path, const NamedVariables& variables) {
     Outputs values;
     for (const auto& [name, v] : variables) values.push_back(Value(v));
+    for (const SavedTable& table : options_.tables) {
+      const Outputs contents =
+          AllOutputs(AddNode("LookupTableExportV2", {table.handle},
+                             {{"Tkeys", table.key_type}, {"Tvalues", table.value_type}}),
+                     2);
+      values.insert(values.end(), contents.begin(), contents.end());
+    }
     Operation save;
     if (v1()) {
       const NameScope scope(graph_, "save");
@@ -200,6 +211,8 @@ class SaverGraph {
       const auto [names, slices] = Keys(variables);
       DataTypes dtypes;
       for (const auto& [name, v] : variables) dtypes.push_back(v.dtype());
+      for (const SavedTable& table : options_.tables)
+        dtypes.insert(dtypes.end(), {table.key_type, table.value_type});
       values = RestoreV2(path, names, slices, dtypes, scope.name());
     }
     std::vector<Operation> assigns;
@@ -211,6 +224,11 @@ class SaverGraph {
       }
       const Output share = ReplicaShare(v, values[i]);
       for (const Variable& copy : v.replicas()) assigns.push_back(AssignTo(copy, share));
+    }
+    size_t next = variables.size();
+    for (const SavedTable& table : options_.tables) {
+      const Output keys = values[next++], contents = values[next++];
+      assigns.emplace_back(AddNode("LookupTableImportV2", {table.handle, keys, contents}));
     }
     return assigns;
   }
@@ -322,6 +340,9 @@ absl::StatusOr<SaverDef> BuildSaverGraph(Graph& graph, NamedVariables variables,
   WEIR_RETURN_IF_ERROR(graph.status());
   variables = NameParts(variables);
   WEIR_RETURN_IF_ERROR(CheckNames(variables));
+  if (variables.empty() && options.tables.empty()) return InvalidArgument("No variables to save");
+  if (options.sharded && !options.tables.empty())
+    return InvalidArgument("Saver: the contents of tables cannot be sharded");
   if (options.write_version != 1 && options.write_version != 2)
     return InvalidArgument("Unexpected write_version: ", options.write_version);
   std::stable_sort(variables.begin(), variables.end(),

@@ -42,6 +42,14 @@ struct SaverItem : public CollectionObject {
   SaverDef def;  // as exported with the collection
 };
 
+// A mutable table whose contents are saved, as TensorFlow does: the tensors `<name>-keys` and
+// `<name>-values`.
+struct SavedTable {
+  std::string name;                                         // in the checkpoint
+  Output handle;                                            // the table's resource
+  DataType key_type = DT_INVALID, value_type = DT_INVALID;  // of the table
+};
+
 // How BuildSaverGraph saves and restores.
 struct SaverGraphOptions {
   // Each device writes its own data file, several of them in parallel.
@@ -57,6 +65,8 @@ struct SaverGraphOptions {
   std::string filename = "model";
   // The name scope.
   std::string name = "save";
+  // Tables to save beside the variables. Restoring one replaces its contents. Not with `sharded`.
+  std::vector<SavedTable> tables = {};
 };
 
 // Names in checkpoints and their variables. Parts of one partitioned variable have the same name.
@@ -65,8 +75,8 @@ using NamedVariables = std::vector<std::pair<std::string, Variable>>;
 NamedVariables NameVariables(const Variables& variables);
 
 // Adds the nodes. Their names, order and structure are TensorFlow's. Every variable is saved whole
-// or as the slice that it is. INVALID_ARGUMENT if there are no variables, if two variables have the
-// same name, or if one variable has two names.
+// or as the slice that it is. INVALID_ARGUMENT if there are no variables and no tables, if two
+// variables have the same name, if one variable has two names, or for sharded tables.
 absl::StatusOr<SaverDef> BuildSaverGraph(Graph& graph, NamedVariables variables,
                                          const SaverGraphOptions& options = {});
 

@@ -15,6 +15,10 @@ bool IsTable(const Node& node) {
          !absl::StartsWith(node.op_name(), "Anonymous");
 }
 
+bool IsMutableTable(const Node& node) {
+  return IsTable(node) && absl::StrContains(node.op_name(), "Mutable");
+}
+
 absl::StatusOr<CapturedObjects> FindCapturedObjects(
     const Graph& graph, const std::map<std::string, std::string>& assets) {
   CapturedObjects found;

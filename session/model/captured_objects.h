@@ -13,6 +13,9 @@ namespace weir {
 // it.)
 bool IsTable(const Node& node);
 
+// True for a table whose contents steps may change.
+bool IsMutableTable(const Node& node);
+
 // The nodes of a graph that hold state, or stand for it, and become objects.
 struct CapturedObjects {
   CapturedNodes captured;  // all of them, and the node that represents each

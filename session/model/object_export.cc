@@ -13,6 +13,7 @@
 #include "weir/core/io/bundle.h"
 #include "weir/core/io/function_library.h"
 #include "weir/core/io/proto_values.h"
+#include "weir/kernels/containers/lookup_table.h"
 #include "weir/ops/framework/control_flow.h"
 #include "weir/ops/framework/function.h"
 #include "weir/ops/framework/variables.h"
@@ -37,13 +38,16 @@
 // variables and tables, and the paths of assets. So does what creates and initializes each table.
 // The graph then has one node for each variable, table and asset, and calls the same functions with
 // them. The checkpoint names the variables by their paths in the tree of objects, and holds a
-// description of the tree.
+// description of the tree. The contents of a mutable table are there too, and functions that read
+// and write them.
 //
 // The variables of a model are all attributes of the root by their names, "net/w" as
 // `root.net.w`, and elements of the list `root.variables`. A variable whose name is taken, such as
 // "w/Adam" beside "w", is in the list only.
 namespace weir {
 namespace {
+
+using CalledBy = ObjectGraphBuilder::CalledBy;
 
 constexpr char kMainOp[] = "saved_model_main_op";
 
@@ -83,8 +87,8 @@ class ObjectExporter {
                           .tags = options_.tags,
                           .assets = options_.assets,
                           .clear_devices = options_.clear_devices};
-    if (!variables_.empty()) {
-      WEIR_ASSIGN_OR_RETURN(meta.saver, AddSaverOfNodes(out_, keys_));
+    if (!variables_.empty() || !table_keys_.empty()) {
+      WEIR_ASSIGN_OR_RETURN(meta.saver, AddSaverOfNodes(out_, keys_, SavedTables()));
     }
     WEIR_RETURN_IF_ERROR(out_.status());
     ExportMetaGraph(out_, meta, def);
@@ -128,8 +132,10 @@ class ObjectExporter {
       visit(signature.wrapper);
     }
     for (const auto& [table, made] : functions_.tables) {
-      visit(made.create);
-      if (!made.initialize.name.empty()) visit(made.initialize);
+      for (const ObjectFunction* function :
+           {&made.create, &made.initialize, &made.save, &made.restore}) {
+        if (!function->name.empty()) visit(*function);
+      }
     }
   }
 
@@ -149,7 +155,8 @@ class ObjectExporter {
               assets = add_list("assets");
     for (const auto& [key, signature] : functions_.signatures) {
       const ObjectFunction& method = signature.method;
-      const int wrapper = builder.AddSignature(signature.wrapper.name, signature.wrapper.inputs);
+      const int wrapper = builder.AddBareFunction(signature.wrapper.name, signature.wrapper.inputs,
+                                                  CalledBy::kKeyword);
       builder.SetChild(signatures, key, wrapper);
       if (IsMethod(key, method) && builder.Child(0, key) < 0)
         builder.SetChild(0, key, builder.AddFunction(method.name, method.inputs));
@@ -233,24 +240,37 @@ class ObjectExporter {
     int count = 0;
     for (const auto& [table, made] : functions_.tables) {
       const int number = numbers_[table] = builder.AddResource();
-      builder.SetChild(list, absl::StrCat(count++), number);
+      const std::string name = absl::StrCat(count++);
+      builder.SetChild(list, name, number);
       builder.SetChild(number, "_create_resource", builder.AddFunction(made.create.name, {}));
       if (!made.initialize.name.empty())
         builder.SetChild(number, "_initialize", builder.AddFunction(made.initialize.name, {}));
+      if (made.save.name.empty()) continue;
+      const std::string key = absl::StrCat("tables/", name, "/", kObjectAttributes, "/table");
+      const int save =
+          builder.AddBareFunction(made.save.name, made.save.inputs, CalledBy::kPosition);
+      const int restore =
+          builder.AddBareFunction(made.restore.name, made.restore.inputs, CalledBy::kPosition);
+      builder.SetTableContents(number, save, restore, key);
+      table_keys_.emplace_back(table, key);
     }
   }
 
   void DeclareFunctions(ObjectGraphBuilder& builder) const {
-    std::set<std::string> wrappers;
+    std::set<std::string> wrappers, saves;
     for (const auto& [key, signature] : functions_.signatures)
       wrappers.insert(signature.wrapper.name);
+    for (const auto& [table, made] : functions_.tables) saves.insert(made.save.name);
     ForEachFunction([&](const ObjectFunction& function) {
       std::vector<int> captures;
       for (Node* capture : function.captures) captures.push_back(numbers_.at(capture));
-      builder.AddConcreteFunction(function.name, function.inputs, function.results, captures,
-                                  wrappers.count(function.name) > 0
-                                      ? ObjectGraphBuilder::CalledBy::kKeyword
-                                      : ObjectGraphBuilder::CalledBy::kPosition);
+      if (saves.count(function.name) > 0) {
+        builder.AddSaveFunction(function.name, function.inputs, function.results, captures);
+        return;
+      }
+      builder.AddConcreteFunction(
+          function.name, function.inputs, function.results, captures,
+          wrappers.count(function.name) > 0 ? CalledBy::kKeyword : CalledBy::kPosition);
     });
   }
 
@@ -260,13 +280,46 @@ class ObjectExporter {
     WEIR_ASSIGN_OR_RETURN(const Tensors values, ReadVariables(session_, variables_));
     std::map<std::string, Tensor> sorted;
     for (size_t i = 0; i < values.size(); ++i) sorted[keys_.at(variables_[i]->name())] = values[i];
+    WEIR_RETURN_IF_ERROR(AddTableContents(&sorted));
     sorted[kObjectGraphKey] = Tensor::Scalar(std::move(objects));
     WEIR_ASSIGN_OR_RETURN(const auto writer, BundleWriter::Create(path, options_.durability));
     for (const auto& [key, value] : sorted) WEIR_RETURN_IF_ERROR(writer->Add(key, value));
     return writer->Finish();
   }
 
+  // Adds the contents of the mutable tables to what the checkpoint will hold.
+  absl::Status AddTableContents(std::map<std::string, Tensor>* tensors) const {
+    if (table_keys_.empty()) return absl::OkStatus();
+    Outputs handles;
+    for (const auto& [table, key] : table_keys_) handles.push_back(table->output());
+    WEIR_ASSIGN_OR_RETURN(const Tensors values, session_.Run(handles));
+    for (size_t i = 0; i < values.size(); ++i) {
+      const auto& [node, key] = table_keys_[i];
+      const auto table =
+          std::dynamic_pointer_cast<LookupTable>(values[i].data<ResourceHandle>()->resource);
+      if (table == nullptr) {
+        return Unimplemented("Cannot read the table ", node->Label(),
+                             ", whose contents are not in this process's memory");
+      }
+      WEIR_ASSIGN_OR_RETURN(auto contents, table->Export());
+      (*tensors)[key + "-keys"] = std::move(contents.first);
+      (*tensors)[key + "-values"] = std::move(contents.second);
+    }
+    return absl::OkStatus();
+  }
+
   // ---- the graph
+
+  // The tables that the graph saves, under the same keys.
+  std::vector<SavedTable> SavedTables() const {
+    std::vector<SavedTable> tables;
+    for (const auto& [table, key] : table_keys_) {
+      tables.push_back({key, out_.FindNode(table->name())->output(),
+                        table->attr_or<DataType>("key_dtype", DT_INVALID),
+                        table->attr_or<DataType>("value_dtype", DT_INVALID)});
+    }
+    return tables;
+  }
 
   // Adds the nodes that hold state, under their own names.
   absl::Status AddNodes() {
@@ -398,7 +451,8 @@ class ObjectExporter {
   std::vector<Node*> variables_;
   std::set<const Node*> trainable_;
   std::map<std::string, std::string> keys_;  // of the checkpoint, by the name of the variable
-  std::map<const Node*, int> numbers_;       // of the objects
+  std::vector<std::pair<Node*, std::string>> table_keys_;  // of the mutable tables
+  std::map<const Node*, int> numbers_;                     // of the objects
 };
 
 }  // namespace

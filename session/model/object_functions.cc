@@ -9,6 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "weir/core/io/function_library.h"
+#include "weir/ops/data/io.h"
 #include "weir/ops/framework/function.h"
 #include "weir/ops/lib/array.h"
 #include "weir/ops/lib/collections.h"
@@ -110,11 +111,6 @@ class FunctionMaker {
   }
 
   absl::Status AddTable(Node* table, const absl::flat_hash_set<const Node*>& initializing) {
-    if (absl::StrContains(table->op_name(), "Mutable")) {
-      return Unimplemented(table->Label(),
-                           ", which the signatures use, is a mutable table, whose "
-                           "contents a model of objects does not keep");
-    }
     ObjectFunctions::OfTable made;
     made.create = {.name = NewName("creator"), .results = {{"", DT_RESOURCE, Shape()}}};
     CapturedNodes others = objects_.captured;
@@ -139,8 +135,47 @@ class FunctionMaker {
                             ExtractFunction(graph_, fill, objects_.captured, out_));
       Use(made.initialize.captures);
     }
+    if (IsMutableTable(*table)) WEIR_RETURN_IF_ERROR(AddContents(table, &made));
     functions_.tables.emplace_back(table, std::move(made));
     return absl::OkStatus();
+  }
+
+  // Adds the functions by which TensorFlow reads and writes the contents of a table for
+  // checkpoints.
+  absl::Status AddContents(Node* table, ObjectFunctions::OfTable* made) {
+    const DataType key_type = table->attr_or<DataType>("key_dtype", DT_INVALID);
+    const DataType value_type = table->attr_or<DataType>("value_dtype", DT_INVALID);
+    made->save = {.name = NewName("save_fn"),
+                  .inputs = {{"checkpoint_key", DT_STRING, Shape()}},
+                  .results = {{"", key_type}, {"", value_type}},
+                  .captures = {table}};
+    {
+      Graph body(out_.ops());
+      const Output key = Placeholder(body, DT_STRING, Shape(), "checkpoint_key");
+      const Output handle = Placeholder(body, DT_RESOURCE, Shape(), "table");
+      const Node* const contents =
+          AddNode("LookupTableExportV2", {handle}, {{"Tkeys", key_type}, {"Tvalues", value_type}});
+      WEIR_RETURN_IF_ERROR(body.status());
+      const Output whole = Const(body, "");
+      const auto suffixed = [&](const char* suffix) {
+        return StringJoin({key, Const(body, suffix)});
+      };
+      WEIR_RETURN_IF_ERROR(
+          DefineFunction(out_, made->save.name, body, {key, handle},
+                         {suffixed("-keys"), whole, contents->output(0), suffixed("-values"),
+                          Identity(whole), contents->output(1)}));
+    }
+    made->restore = {
+        .name = NewName("restore_fn"),
+        .inputs = {{"restored_tensors_0", key_type}, {"restored_tensors_1", value_type}},
+        .results = {{"", DT_INT32, Shape()}},
+        .captures = {table}};
+    Graph body(out_.ops());
+    const Output keys = Placeholder(body, key_type), values = Placeholder(body, value_type);
+    const Output handle = Placeholder(body, DT_RESOURCE, Shape(), "table");
+    const Operation import(AddNode("LookupTableImportV2", {handle, keys, values}));
+    return DefineFunction(out_, made->restore.name, body, {keys, values, handle}, {Const(body, 1)},
+                          {import});
   }
 
   bool TakesHandle(const Node& node, const Node* table) const {

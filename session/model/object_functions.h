@@ -27,6 +27,9 @@ struct ObjectFunctions {
   struct OfTable {
     ObjectFunction create;      // returns the handle
     ObjectFunction initialize;  // fills the table, if the model does
+    // Of a mutable table: returns its keys and values with their keys in the checkpoint, and
+    // replaces its contents by keys and values.
+    ObjectFunction save, restore;
   };
   std::map<std::string, OfSignature> signatures;
   std::vector<std::pair<Node*, OfTable>> tables;  // those that the functions use
@@ -37,7 +40,7 @@ struct ObjectFunctions {
 // functions are added to the library of `out`. Signatures for a loader
 // (IsLoaderSignature) have no function.
 //   INVALID_ARGUMENT  a signature has no output, or one that is an operation
-//   UNIMPLEMENTED     a table's contents would be lost: those of a mutable one are not written
+//   UNIMPLEMENTED     a table is created from another object
 // and the errors of ExtractFunction.
 absl::StatusOr<ObjectFunctions> ExtractObjectFunctions(
     const Graph& graph, const CapturedObjects& objects,

@@ -117,10 +117,22 @@ int ObjectGraphBuilder::AddAsset(int index) {
   return number;
 }
 
-void ObjectGraphBuilder::AddConcreteFunction(const std::string& name,
-                                             const std::vector<TensorType>& inputs,
-                                             const std::vector<TensorType>& results,
-                                             const std::vector<int>& captures, CalledBy called_by) {
+void ObjectGraphBuilder::SetTableContents(int table, int save, int restore,
+                                          const std::string& key) {
+  constexpr char kTable[] = "table";  // TensorFlow's name of what a table saves
+  proto::SaveableObject& saveable =
+      (*saved_.mutable_nodes(table)->mutable_saveable_objects())[kTable];
+  saveable.set_save_function(save);
+  saveable.set_restore_function(restore);
+  auto& attribute = *tracked_.mutable_nodes(table)->add_attributes();
+  attribute.set_name(kTable);
+  attribute.set_checkpoint_key(key);
+}
+
+proto::SavedConcreteFunction& ObjectGraphBuilder::Declare(const std::string& name,
+                                                          const std::vector<TensorType>& inputs,
+                                                          const std::vector<int>& captures,
+                                                          CalledBy called_by) {
   proto::SavedConcreteFunction& function = (*saved_.mutable_concrete_functions())[name];
   for (const int capture : captures) function.add_bound_inputs(capture);
   Values& structure =
@@ -132,11 +144,34 @@ void ObjectGraphBuilder::AddConcreteFunction(const std::string& name,
   } else {
     SetSpecs(inputs, &keywords);
   }
+  return function;
+}
+
+void ObjectGraphBuilder::AddConcreteFunction(const std::string& name,
+                                             const std::vector<TensorType>& inputs,
+                                             const std::vector<TensorType>& results,
+                                             const std::vector<int>& captures, CalledBy called_by) {
+  proto::SavedConcreteFunction& function = Declare(name, inputs, captures, called_by);
   // A function without named results is one of a resource, which has a single one.
   if (results.size() == 1 && results[0].name.empty()) {
     SetSpec(results[0], function.mutable_output_signature());
   } else {
     SetSpecs(results, function.mutable_output_signature()->mutable_dict_value());
+  }
+}
+
+void ObjectGraphBuilder::AddSaveFunction(const std::string& name,
+                                         const std::vector<TensorType>& inputs,
+                                         const std::vector<TensorType>& tensors,
+                                         const std::vector<int>& captures) {
+  proto::ListValue& list = *Declare(name, inputs, captures, CalledBy::kPosition)
+                                .mutable_output_signature()
+                                ->mutable_list_value();
+  for (const TensorType& tensor : tensors) {
+    auto& fields = *list.add_values()->mutable_dict_value()->mutable_fields();
+    SetSpec({"", DT_STRING, Shape()}, &fields["name"]);
+    SetSpec({"", DT_STRING, Shape()}, &fields["slice_spec"]);
+    SetSpec(tensor, &fields["tensor"]);
   }
 }
 
@@ -149,13 +184,15 @@ int ObjectGraphBuilder::AddFunction(const std::string& name,
   return number;
 }
 
-int ObjectGraphBuilder::AddSignature(const std::string& name,
-                                     const std::vector<TensorType>& inputs) {
+int ObjectGraphBuilder::AddBareFunction(const std::string& name,
+                                        const std::vector<TensorType>& inputs, CalledBy called_by) {
   proto::SavedObject* object;
   const int number = Add(&object);
   proto::SavedBareConcreteFunction& function = *object->mutable_bare_concrete_function();
   function.set_concrete_function_name(name);
   for (const TensorType& input : inputs) function.add_argument_keywords(input.name);
+  if (called_by == CalledBy::kPosition)
+    function.set_allowed_positional_arguments(static_cast<int64_t>(inputs.size()));
   return number;
 }
 

@@ -10,6 +10,7 @@
 #include "weir/core/tensor/shape.h"
 
 namespace weir::proto {
+class SavedConcreteFunction;
 class SavedObject;
 class SavedObjectGraph;
 class TrackableObjectGraph;
@@ -47,6 +48,10 @@ class ObjectGraphBuilder {
   // A resource that is no variable, such as a table: its handle is what the function returns that
   // is its attribute `_create_resource`, and `_initialize` is called when the model is loaded.
   int AddResource();
+  // Declares that the checkpoint has the contents of a table, a resource, under `key` and suffixes.
+  // `save` and `restore`: the objects of the functions that AddSaveFunction and AddConcreteFunction
+  // declare.
+  void SetTableContents(int table, int save, int restore, const std::string& key);
   // The asset at this position of the model's list.
   int AddAsset(int index);
 
@@ -56,13 +61,23 @@ class ObjectGraphBuilder {
   void AddConcreteFunction(const std::string& name, const std::vector<TensorType>& inputs,
                            const std::vector<TensorType>& results, const std::vector<int>& captures,
                            CalledBy called_by);
-  // Add the object of such a function: one that a program calls as a method, and a signature.
+  // Declares a function that takes a key, a string, and returns for each tensor that is saved under
+  // it: the tensor's own key, its slice, and the tensor.
+  void AddSaveFunction(const std::string& name, const std::vector<TensorType>& inputs,
+                       const std::vector<TensorType>& tensors, const std::vector<int>& captures);
+  // Add the object of such a function: one that a program calls as a method, and one that the
+  // loader calls, such as a signature.
   int AddFunction(const std::string& name, const std::vector<TensorType>& inputs);
-  int AddSignature(const std::string& name, const std::vector<TensorType>& inputs);
+  int AddBareFunction(const std::string& name, const std::vector<TensorType>& inputs,
+                      CalledBy called_by);
 
  private:
   // Adds an object, and returns its number.
   int Add(proto::SavedObject** object);
+  // Declares a function, all but its results.
+  proto::SavedConcreteFunction& Declare(const std::string& name,
+                                        const std::vector<TensorType>& inputs,
+                                        const std::vector<int>& captures, CalledBy called_by);
 
   proto::SavedObjectGraph& saved_;
   proto::TrackableObjectGraph& tracked_;

@@ -128,8 +128,7 @@ struct SavedModelOptions {
 //   INVALID_ARGUMENT     the graph is not the session's, or exceeds 2 GiB; an asset is not a constant string;
 //                        the saver uses format V1
 //   FAILED_PRECONDITION  a variable has no value, or the signatures depend on a variable that is not saved (name)
-//   UNIMPLEMENTED        with objects: the signatures use a mutable table, or a reference in another way than
-//                        to read a variable (name)
+//   UNIMPLEMENTED        with objects: the signatures use a reference in another way than to read a variable (name)
 //   NOT_FOUND            a tensor of a signature is not in the graph; an asset's file does not exist
 // clang-format on
 absl::Status WriteSavedModel(Session& session, Graph& graph, const std::string& directory,

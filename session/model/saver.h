@@ -177,9 +177,10 @@ class Saver {
 
 // Creates a saver for all variables that nodes of the graph define, each under its node's name: for
 // graphs that were imported without their collections. `keys` has the names in the checkpoint of
-// variables that have others there. Adds nodes, as Saver::Create does.
+// variables that have others there. `tables` are saved too. Adds nodes, as Saver::Create does.
 absl::StatusOr<SaverDef> AddSaverOfNodes(Graph& graph,
-                                         const std::map<std::string, std::string>& keys = {});
+                                         const std::map<std::string, std::string>& keys = {},
+                                         std::vector<SavedTable> tables = {});
 
 // Restores as Saver::Restore does, for graphs with a SaverDef: reads everything that the graph's
 // restore nodes request, checks it against the variables, and then runs the restore op with the

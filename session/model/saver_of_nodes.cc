@@ -1,4 +1,5 @@
 #include <memory>
+#include <utility>
 
 #include "weir/ops/framework/variables.h"
 #include "weir/session/model/saver.h"
@@ -23,7 +24,8 @@ Variable HandleOf(Node* storage) {
 }  // namespace
 
 absl::StatusOr<SaverDef> AddSaverOfNodes(Graph& graph,
-                                         const std::map<std::string, std::string>& keys) {
+                                         const std::map<std::string, std::string>& keys,
+                                         std::vector<SavedTable> tables) {
   Variables variables;
   for (int i = 0, n = graph.num_nodes(); i < n; ++i) {
     Node* node = graph.nodes()[i].get();
@@ -33,7 +35,9 @@ absl::StatusOr<SaverDef> AddSaverOfNodes(Graph& graph,
   for (auto& [name, variable] : named) {
     if (const auto key = keys.find(name); key != keys.end()) name = key->second;
   }
-  return BuildSaverGraph(graph, std::move(named));
+  SaverGraphOptions options;
+  options.tables = std::move(tables);
+  return BuildSaverGraph(graph, std::move(named), options);
 }
 
 }  // namespace weir

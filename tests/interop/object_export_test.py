@@ -172,6 +172,38 @@ class Test:
                  for variables in (model.trainable_variables, model.non_trainable_variables)]
         self.expect(names == [["w:0"], ["mean:0"]], "its variables: %s" % names)
 
+    def test_mutable_tables(self):
+        class Module(tf.Module):
+            def __init__(self):
+                super().__init__()
+                self.rows = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, 0)
+                self.vectors = tf.lookup.experimental.DenseHashTable(
+                    tf.int64, tf.float32, default_value=[0.0, 0.0], empty_key=-1, deleted_key=-2, initial_num_buckets=8)
+                self.w = tf.Variable(2.0)
+
+            @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
+            def look(self, text):
+                rows = self.rows.lookup(text)
+                return {"rows": rows, "vectors": self.vectors.lookup(rows) * self.w}
+
+        module = Module()
+        module.rows.insert(tf.constant(["one", "six"]), tf.constant([1, 6], tf.int64))
+        module.vectors.insert(tf.constant([6], tf.int64), tf.constant([[1.5, 2.5]]))
+        tf.saved_model.save(module, self.path("mutable"), signatures={"look": module.look})
+        folder = self.path("mutable_objects")
+        self.weir("graph", "export", self.path("mutable"), "--objects", "-o", folder)
+        model = tf.saved_model.load(folder)
+        got = model.look(tf.constant(WORDS))
+        self.expect(got["rows"].numpy().tolist() == [0, 6], "contents of a mutable table")
+        self.expect(got["vectors"].numpy().tolist() == [[0, 0], [3, 5]], "contents of a dense table")
+        tf.saved_model.save(model, self.path("mutable_again"), signatures=model.signatures)
+        again = tf.saved_model.load(self.path("mutable_again")).signatures["look"](text=tf.constant(WORDS))
+        self.expect(again["rows"].numpy().tolist() == [0, 6], "saved by TensorFlow and loaded")
+        with tf.Graph().as_default(), v1.Session() as session:
+            signature = v1.saved_model.load(session, ["serve"], folder).signature_def["look"]
+            rows = session.run(signature.outputs["rows"].name, {signature.inputs["text"].name: WORDS})
+        self.expect(rows.tolist() == [0, 6], "mutable tables, loaded as TensorFlow 1 does")
+
     def test_keras(self):
         network = keras.Sequential([keras.Input((3,)), keras.layers.Dense(4, activation="relu"),
                                     keras.layers.BatchNormalization(), keras.layers.Dense(2)])
@@ -209,6 +241,7 @@ def main():
                 test.test_control_flow(resource, flow_v2)
         test.test_tables_of_two_models()
         test.test_v2()
+        test.test_mutable_tables()
         test.test_keras()
         test.test_odd_names()
         print("%d faults" % test.faults)

@@ -4,6 +4,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/core/io/bundle.h"
+#include "weir/ops/containers/table.h"
 #include "weir/ops/lib/array.h"
 #include "weir/ops/lib/math.h"
 #include "weir/proto/meta_graph.pb.h"
@@ -136,6 +137,38 @@ TEST_P(ObjectExport, WithoutAnOutputIsRejected) {
   const absl::Status status = Write({{"f", Signature{.inputs = {{"x", "x:0"}}}}});
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("signature 'f' has no output"));
+}
+
+TEST(ObjectExportOfTables, KeepsTheContentsOfMutableTables) {
+  const std::string directory = MakeTempDirectory("objects_of_tables") + "/1";
+  Graph graph;
+  const Output words = Placeholder(graph, DT_STRING, {-1}, "words");
+  const MutableHashTable table(DT_STRING, Const(graph, int64_t{-1}), "rows");
+  const Output rows = Identity(table.Lookup(words), "found");
+  const Operation insert =
+      table.Insert(Const<std::string>(graph, {"one", "six"}), Const<int64_t>(graph, {1, 6}));
+  {
+    Session session = Start(graph);
+    ASSERT_TRUE(session.Run(insert).ok());
+    const absl::Status written = WriteSavedModel(
+        session, graph, directory,
+        {{"look", PredictSignature({{"words", words}}, {{"rows", rows}})}}, {.objects = true});
+    ASSERT_TRUE(written.ok()) << written;
+  }
+  const auto reader = CheckpointReader::Open(directory + "/variables/variables");
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_THAT((*reader)->Read("tables/0/.ATTRIBUTES/table-keys")->flat<std::string>(),
+              ElementsAre("one", "six"));
+  EXPECT_THAT((*reader)->Read("tables/0/.ATTRIBUTES/table-values")->flat<int64_t>(),
+              ElementsAre(1, 6));
+  auto model = LoadSavedModel(directory, {"serve"});
+  ASSERT_TRUE(model.ok()) << model.status();
+  const Signature& look = model->meta.signatures.at("look");
+  const auto got =
+      model->session->Run({{look.inputs.at("words"), Tensor::Vector<std::string>({"six", "two"})}},
+                          {look.outputs.at("rows")}, {});
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_THAT((*got)[0].flat<int64_t>(), ElementsAre(6, -1));
 }
 
 }  // namespace
