@@ -128,7 +128,7 @@ class ClusterErrorsTest : public testing::Test {
     options.cluster = ClusterOptions{
         *ClusterSpec::Parse(absl::StrCat("ps|127.0.0.1:", ps, ",worker|127.0.0.1:", worker)),
         {"worker", 0}};
-    options.cluster->peer_timeout = milliseconds(1000);
+    options.cluster->peer_timeout = milliseconds(4000);
     auto server = Server::Start(options);
     ASSERT_TRUE(server.ok()) << server.status();
     worker_ = *std::move(server);
@@ -144,7 +144,7 @@ class ClusterErrorsTest : public testing::Test {
     const std::string path = "/tensorflow.MasterService/" + method;
     const grpc::internal::RpcMethod rpc(path.c_str(), grpc::internal::RpcMethod::NORMAL_RPC);
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + milliseconds(500));
+    context.set_deadline(std::chrono::system_clock::now() + milliseconds(2000));
     return FromGrpc(
         grpc::internal::BlockingUnaryCall(channel.get(), rpc, &context, request, response));
   }
@@ -191,7 +191,7 @@ TEST_F(ClusterErrorsTest, AnErrorThatOnlyTheReceiverSeesIsReportedToo) {
   const Output fed = g_.FindOutput("fed:0").value();
   const auto begin = std::chrono::steady_clock::now();
   const absl::Status status = session->Run({{fed, Tensor::Scalar(1.f)}}, {y}).status();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(2500));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(10000));
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_THAT(status.message(), HasSubstr("not a number"));
   EXPECT_THAT(status.message(), HasSubstr("remote target /job:ps/replica:0/task:0"));
@@ -207,7 +207,7 @@ TEST_F(ClusterErrorsTest, CallsEndWhenTheClientLeaves) {
   ASSERT_TRUE(opened.ok()) << opened;
   const auto expect_end = [&](const absl::Status& status) {
     EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
-    const auto until = std::chrono::steady_clock::now() + milliseconds(400);
+    const auto until = std::chrono::steady_clock::now() + milliseconds(1500);
     while (worker_->num_calls() > 0 && std::chrono::steady_clock::now() < until)
       std::this_thread::sleep_for(milliseconds(10));
     EXPECT_EQ(worker_->num_calls(), 0);

@@ -67,7 +67,7 @@ class ClusterTlsTest : public ::testing::Test {
     }
     const Output y = x + 1.f;
     WEIR_ASSIGN_OR_RETURN(Session session,
-                          Session::Create(g, {.operation_timeout = std::chrono::seconds(3),
+                          Session::Create(g, {.operation_timeout = std::chrono::seconds(10),
                                               .target = worker.target()}));
     WEIR_ASSIGN_OR_RETURN(const Tensors values, session.Run({y}));
     EXPECT_EQ(values[0].scalar<float>(), 5.f);
