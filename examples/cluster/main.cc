@@ -18,7 +18,7 @@ struct Flags {
   int ps = 2, workers = 3;
   std::string cluster, job;
   int task = 0;
-  int parent = 0;
+  int parent = 0;  // the process that started this one, for its own use
   TrainingOptions training = {.data = "examples/data/digits/digits.csv.gz",
                               .directory = {},
                               .steps = 600,

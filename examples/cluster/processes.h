@@ -23,7 +23,8 @@ class Processes {
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
 
-  // Starts a process with these arguments. `name` is for errors.
+  // Starts a process with these arguments. `name` is for errors. One that need not end serves the
+  // others as long as they run.
   absl::Status Start(const std::string& name, const std::vector<std::string>& arguments,
                      bool must_end);
   // Returns when all processes that must end have ended. ABORTED as soon as a process has failed,
