@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "weir/core/import/edges.h"
+#include "weir/core/io/function_library.h"
 #include "weir/core/io/graph_io.h"
 #include "weir/ops/lib/collections.h"
 #include "weir/proto/meta_graph.pb.h"
@@ -88,6 +89,27 @@ const Node* ConstantBehind(Output value) {
   return nullptr;
 }
 
+// Returns for each variable of a functional loop whether its body returns it unchanged.
+std::vector<bool> InvariantVariables(const Node& loop, const FunctionCalls& calls) {
+  const size_t skipped = calls.takes_index ? 1 : 0;
+  std::vector<bool> invariant(loop.num_inputs() - calls.first_argument);
+  const Graph& graph = loop.graph();
+  const absl::StatusOr<FunctionBody> body =
+      InstantiateFunction(graph.functions(), loop.attr<FunctionRef>(calls.functions.back()),
+                          graph.ops(), graph.versions());
+  if (!body.ok() || body->results.size() != invariant.size() ||
+      body->args.size() != invariant.size() + skipped) {
+    return invariant;
+  }
+  for (size_t i = 0; i < invariant.size(); ++i) {
+    Output result = body->results[i];
+    while (result.node->op_name() == "Identity" && result.node->control_inputs().empty())
+      result = result.node->input(0);
+    invariant[i] = result == body->args[i + skipped];
+  }
+  return invariant;
+}
+
 class WeightFinder {
  public:
   void Visit(const Node& node) {
@@ -100,10 +122,14 @@ class WeightFinder {
       for (const int i : {0, 1}) AddBias(node.input(i), node.input(1 - i));
     }
     const FunctionCalls* const calls = node.op().traits().calls;
-    // What a loop carries from one iteration to the next is no weight.
-    if (calls == nullptr || calls->is_loop) return;
-    for (int i = calls->first_argument; i < node.num_inputs(); ++i)
-      Add(ConstantBehind(node.input(i)));
+    if (calls == nullptr) return;
+    // What a loop changes from one iteration to the next is no weight.
+    const std::vector<bool> invariant =
+        calls->is_loop ? InvariantVariables(node, *calls) : std::vector<bool>();
+    for (int i = calls->first_argument; i < node.num_inputs(); ++i) {
+      if (!calls->is_loop || invariant[i - calls->first_argument])
+        Add(ConstantBehind(node.input(i)));
+    }
   }
 
   std::vector<const Node*> Take() { return std::move(weights_); }

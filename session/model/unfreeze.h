@@ -27,7 +27,8 @@ struct UnfreezeOptions {
 // Returns the constants of a graph that are weights of a network: floating-point ones of more than
 // one element that are an operand of a matrix product or a convolution, the table of a gather, the
 // scale or offset of a batch normalization, an argument of a function, or a vector that is added to
-// one of these products. A constant counts that passes through Identity or, unchanged, into a loop.
+// one of these products. A constant counts that passes through Identity or, unchanged, into a loop:
+// also into a While or For whose body returns it unchanged. One inside a function's body does not.
 // The statistics of a batch normalization are no weights: an optimizer does not train them.
 std::vector<const Node*> WeightsOf(const Graph& graph);
 

@@ -1,8 +1,12 @@
 #include "weir/session/model/unfreeze.h"
 
+#include <functional>
+
 #include "absl/strings/match.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "weir/core/io/function_library.h"
+#include "weir/ops/framework/function.h"
 #include "weir/ops/framework/gradients.h"
 #include "weir/ops/framework/variables.h"
 #include "weir/ops/lib/array.h"
@@ -96,6 +100,41 @@ TEST(Unfreeze, RestoresTheReadsOfAFrozenGraph) {
         node->op_name() == "Identity" && absl::StartsWith(node->input(0).node->name(), "net/");
     EXPECT_EQ(now->op_name() == "ReadVariableOp", reads) << node->name();
   }
+}
+
+// A loop of functions, (i, h, w) -> (i + 1, h w, w) while i < 2.
+TEST(Unfreeze, FindsTheWeightsThatALoopDoesNotChange) {
+  Graph g;
+  const auto define = [&](const char* name, const std::function<Outputs(const Outputs&)>& make) {
+    Graph body;
+    const Outputs args = {Placeholder(body, DT_INT32, {}), Placeholder(body, DT_FLOAT, {1, 2}),
+                          Placeholder(body, DT_FLOAT, {2, 2})};
+    const absl::Status defined = DefineFunction(g, name, body, args, make(args));
+    EXPECT_TRUE(defined.ok()) << defined;
+    return FunctionRef{name, nullptr};
+  };
+  const FunctionRef cond = define("cond", [](const Outputs& v) { return Outputs{Less(v[0], 2)}; });
+  const FunctionRef body = define("body", [](const Outputs& v) {
+    return Outputs{v[0] + 1, MatMul(v[1], v[2]), Identity(v[2])};
+  });
+  const Output start = Const<float>(g, Shape({1, 2}), {1, 1}, "start");
+  const Output w = Const<float>(g, Shape({2, 2}), {1, 0, 0, 2}, "w");
+  const Outputs end = FunctionalWhile({Const(g, 0), start, w}, cond, body, "loop");
+  Identity(end[1], "y");
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  const auto graph = UnfreezeGraph(g);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const Variables variables = TrainableVariables(**graph);
+  ASSERT_THAT(NamesOf(variables), ElementsAre("w"));
+  const Output y = *(*graph)->FindOutput("y:0");
+  const Grads gradients = Gradients({y}, {variables[0].handle()});
+  Session session = Start(**graph);
+  Init(session, **graph);
+  const auto values = session.Run({y, gradients[0].dense()});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_THAT((*values)[0].flat<float>(), ElementsAre(1, 4));
+  // d sum([1 1] w^2) / dw.
+  EXPECT_THAT((*values)[1].flat<float>(), ElementsAre(2, 3, 3, 4));
 }
 
 TEST(Unfreeze, OfAGraphWithoutWeightsAsksForPatterns) {
