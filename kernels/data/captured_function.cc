@@ -19,7 +19,7 @@ absl::StatusOr<Tensors> CapturedFunction::Call(const DatasetContext& x, const Te
     return results;
   }
   if (!changes.empty()) position->NoteChange(changes);
-  NotedDraws draws(*position, x.step.draws);
+  NotedDraws draws(*position, *function, x.step.draws);
   StepInfo step = x.step;
   step.draws = &draws;
   WEIR_RETURN_IF_ERROR(function->Call(step, x.caller, all, &results));

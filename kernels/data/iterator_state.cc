@@ -39,12 +39,22 @@ SeedSource::State StateAt(const Tensor& states, int64_t i) {
 void IteratorPosition::Use(SeedSource& source) {
   const MutexLock lock(mutex_);
   if (!sources_.insert(source.id()).second) return;
+  if (states_.size() < to_restore_.size()) source.Restore(to_restore_[states_.size()]);
+  states_.push_back(source.state());
+}
+
+// What two iterations, or two functions, draw from one stream depends on how they take turns, and
+// is not repeated by either.
+void IteratorPosition::UseIn(const Function& function, SeedSource& source) {
   const std::string name = source.source_name();
-  if (name.empty()) {
-    if (states_.size() < to_restore_.size()) source.Restore(to_restore_[states_.size()]);
-    states_.push_back(source.state());
-    return;
+  if (const std::shared_ptr<void> other = source.SetUser(shared_from_this())) {
+    auto& position = *static_cast<IteratorPosition*>(other.get());
+    const MutexLock lock(position.mutex_);
+    position.shared_.insert(name);
   }
+  const MutexLock lock(mutex_);
+  if (functions_.emplace(name, &function).first->second != &function) shared_.insert(name);
+  if (!sources_.insert(source.id()).second) return;
   const auto saved = named_to_restore_.find(name);
   if (saved != named_to_restore_.end()) source.Restore(saved->second);
   named_states_[name] = source.state();
@@ -52,12 +62,19 @@ void IteratorPosition::Use(SeedSource& source) {
 
 void IteratorPosition::NoteChange(const std::string& node) {
   const MutexLock lock(mutex_);
-  changing_nodes_.insert(node);
+  changes_.insert(node);
 }
 
-std::vector<std::string> IteratorPosition::changing_nodes() const {
+std::vector<std::string> IteratorPosition::lost() const {
   const MutexLock lock(mutex_);
-  return {changing_nodes_.begin(), changing_nodes_.end()};
+  std::vector<std::string> lost;
+  for (const std::string& node : changes_)
+    lost.push_back(absl::StrCat("what ", node, " changes, since resuming calls it again"));
+  for (const std::string& stream : shared_) {
+    lost.push_back(absl::StrCat("random numbers of '", stream,
+                                "', from which another iterator or function draws too"));
+  }
+  return lost;
 }
 
 void IteratorPosition::CountCall() {
@@ -112,7 +129,7 @@ absl::StatusOr<std::shared_ptr<IteratorPosition>> IteratorPosition::Load(const T
 // The state is noted just before the draw, in whose turn no other call draws from the stream.
 Philox NotedDraws::Draw(SeedSource& stream, absl::FunctionRef<Philox()> reserve) {
   const auto noted = [&] {
-    position_.Use(stream);
+    position_.UseIn(function_, stream);
     return reserve();
   };
   return order_ != nullptr ? order_->Draw(stream, noted) : noted();
@@ -195,10 +212,10 @@ absl::Status IteratorState::RestoreLater(Tensors saved) {
   return absl::OkStatus();
 }
 
-std::vector<std::string> IteratorState::changing_nodes() {
+std::vector<std::string> IteratorState::lost() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (iteration_.position == nullptr) return {};
-  return iteration_.position->changing_nodes();
+  return iteration_.position->lost();
 }
 
 absl::Status IteratorState::Uninitialized(absl::string_view call) {
@@ -244,10 +261,8 @@ void TakeIterators(ResourceMap& resources, std::vector<ResumableState>* states,
   for (const std::shared_ptr<IteratorState>& iterator : resources.All<IteratorState>()) {
     absl::StatusOr<Tensors> position = iterator->Save();
     if (!position.ok()) continue;  // it has not begun
-    for (const std::string& node : iterator->changing_nodes()) {
-      lost->push_back(absl::StrCat(iterator->Describe(), ": what ", node,
-                                   " changes, since resuming calls it again"));
-    }
+    for (const std::string& each : iterator->lost())
+      lost->push_back(absl::StrCat(iterator->Describe(), ": ", each));
     const ResourceName& name = iterator->name();
     states->push_back({.kind = "iterator",
                        .container = name.container,

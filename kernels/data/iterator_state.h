@@ -32,8 +32,8 @@
 // Functions that change any other state change it again.
 namespace weir {
 
-// Thread-safe.
-class IteratorPosition {
+// Thread-safe; owned by a shared_ptr.
+class IteratorPosition : public std::enable_shared_from_this<IteratorPosition> {
  public:
   IteratorPosition() = default;
 
@@ -53,10 +53,12 @@ class IteratorPosition {
 
   // Called before a generator draws. Notes its state, or restores the one that was saved.
   void Use(SeedSource& source);
-  // Called with the name of a node whose function changes state that is not repeated.
+  // The same for a generator that has a name, in a call of `function`.
+  void UseIn(const Function& function, SeedSource& source);
+  // Called with the description of a node whose function changes state that is not repeated.
   void NoteChange(const std::string& node);
-  // Returns these names.
-  std::vector<std::string> changing_nodes() const;
+  // Returns what repeating the iteration does not repeat, for people.
+  std::vector<std::string> lost() const;
   // Called for each element or error that the iteration has returned, and for its end.
   void CountCall();
 
@@ -84,19 +86,23 @@ class IteratorPosition {
   // Of the others, by name: calls at the same time may use them in any order.
   std::map<std::string, SeedSource::State> named_states_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, SeedSource::State> named_to_restore_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::string> changing_nodes_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, const Function*> functions_ ABSL_GUARDED_BY(mutex_);  // by generator
+  std::set<std::string> changes_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> shared_ ABSL_GUARDED_BY(mutex_);  // generators that others use too
 };
 
-// The draws of a call of a dataset's function: notes them in a position, then makes them in the
+// The draws of a call of a dataset's `function`: notes them in a position, then makes them in the
 // order of the step, if it has one.
 class NotedDraws final : public DrawOrder {
  public:
-  // `order` may be null. Both outlive this object.
-  NotedDraws(IteratorPosition& position, DrawOrder* order) : position_(position), order_(order) {}
+  // `order` may be null. All outlive this object.
+  NotedDraws(IteratorPosition& position, const Function& function, DrawOrder* order)
+      : position_(position), function_(function), order_(order) {}
   Philox Draw(SeedSource& stream, absl::FunctionRef<Philox()> reserve) override;
 
  private:
   IteratorPosition& position_;
+  const Function& function_;
   DrawOrder* const order_;
 };
 
@@ -125,8 +131,8 @@ class IteratorState final : public Resource {
   // The same, before the next element, with the dataset that it has then. So the first Start in a
   // resumed run continues instead of starting over.
   absl::Status RestoreLater(Tensors saved);
-  // What of the iteration cannot be saved: nodes of its functions that change other state.
-  std::vector<std::string> changing_nodes();
+  // IteratorPosition::lost of the iteration.
+  std::vector<std::string> lost();
 
   // FAILED_PRECONDITION: the iterator has no dataset, which `call` needs.
   static absl::Status Uninitialized(absl::string_view call);

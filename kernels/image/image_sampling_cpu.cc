@@ -377,7 +377,7 @@ absl::StatusOr<Kernel> MakeGlimpse(const KernelInit& init) {
     return InvalidArgument("The noise could only be uniform, gaussian, or zero, got ", noise);
   }
   // The op has no seed, so its noise is not reproducible.
-  const auto stream = RandomStream::Named(init.resources, init.node.name(), [] {
+  const auto stream = RandomStream::Named(init.resources, RandomStream::NameOf(init.node), [] {
     std::random_device device;
     return Philox(device(), device());
   });

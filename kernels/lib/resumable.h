@@ -13,6 +13,10 @@
 // of queues. Each kind of resource says how its state is taken and put back.
 namespace weir {
 
+// The collection with the name of a function, in the graph of its body. Random streams of functions
+// have it in their names, so that two functions have streams of their own.
+inline constexpr char kFunctionNameCollection[] = "weir_function_name";
+
 // The state of one resource, in a form that can be stored.
 struct ResumableState {
   std::string kind;             // ResumableKind::name

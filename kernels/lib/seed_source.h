@@ -3,7 +3,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
+
+#include "weir/core/tensor/mutex.h"
 
 namespace weir {
 
@@ -20,6 +23,14 @@ class SeedSource {
   virtual void Restore(const State& state) = 0;
   // The name by which another session finds the generator again; "" if there is none.
   virtual std::string source_name() const { return ""; }
+  // Notes who draws. Returns who drew before, if that was another one and still exists.
+  std::shared_ptr<void> SetUser(const std::shared_ptr<void>& user) {
+    const MutexLock lock(user_mutex_);
+    std::shared_ptr<void> before = user_.lock();
+    if (before == user) return nullptr;
+    user_ = user;
+    return before;
+  }
   // Distinguishes this generator from all others of the process, also those before it.
   uint64_t id() const { return id_; }
 
@@ -33,6 +44,8 @@ class SeedSource {
   }
 
   const uint64_t id_;
+  Mutex user_mutex_;
+  std::weak_ptr<void> user_ ABSL_GUARDED_BY(user_mutex_);
 };
 
 }  // namespace weir

@@ -7,6 +7,12 @@
 
 namespace weir {
 
+std::string RandomStream::NameOf(const Node& node) {
+  const std::vector<CollectionItem> function = node.graph().collection(kFunctionNameCollection);
+  if (function.empty()) return node.name();
+  return absl::StrCat(std::get<std::string>(function[0]), ":", node.name());
+}
+
 std::shared_ptr<RandomStream> RandomStream::Named(ResourceMap& resources, const std::string& name,
                                                   absl::FunctionRef<Philox()> start) {
   // A separate container: resetting the session's variables does not rewind the generators.
@@ -16,7 +22,7 @@ std::shared_ptr<RandomStream> RandomStream::Named(ResourceMap& resources, const 
 }
 
 std::shared_ptr<RandomStream> RandomStream::Of(const KernelInit& init) {
-  return Named(init.resources, init.node.name(), [&] {
+  return Named(init.resources, NameOf(init.node), [&] {
     uint64_t seed = static_cast<uint64_t>(init.attr<int64_t>("seed"));
     uint64_t seed2 = static_cast<uint64_t>(init.attr<int64_t>("seed2"));
     if (seed == 0 && seed2 == 0) {

@@ -18,7 +18,10 @@ class RandomStream : public Resource, public SeedSource {
  public:
   // Returns the stream of `init`'s node, which is seeded from its attributes seed and seed2.
   static std::shared_ptr<RandomStream> Of(const KernelInit& init);
-  // Returns the stream of the node of this name, which starts at `start` if it is new.
+  // Returns the name of a node's stream: the node's name; in the body of a function that is called,
+  // after the name of the function and a colon.
+  static std::string NameOf(const Node& node);
+  // Returns the stream of this name, which starts at `start` if it is new.
   static std::shared_ptr<RandomStream> Named(ResourceMap& resources, const std::string& name,
                                              absl::FunctionRef<Philox()> start);
 

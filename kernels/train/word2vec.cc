@@ -286,8 +286,8 @@ class NegTrain {
     if (weights.empty()) return InvalidArgument("vocab_count must not be empty");
     WEIR_ASSIGN_OR_RETURN(const int samples, NarrowAttr(init.node, "num_negative_samples"));
     if (samples < 0) return InvalidArgument("num_negative_samples must not be negative");
-    auto stream =
-        RandomStream::Named(init.resources, init.node.name(), [] { return Philox(0, 0); });
+    auto stream = RandomStream::Named(init.resources, RandomStream::NameOf(init.node),
+                                      [] { return Philox(0, 0); });
     auto self = std::make_shared<const NegTrain>(weights, samples, std::move(stream));
     return Kernel([self](KernelContext& c) { return self->Run(c); });
   }

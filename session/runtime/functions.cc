@@ -4,6 +4,7 @@
 #include <set>
 
 #include "weir/core/graph/scope.h"
+#include "weir/kernels/lib/resumable.h"
 #include "weir/proto/function.pb.h"
 #include "weir/session/plan/make_kernels.h"
 #include "weir/session/runtime/gradient_body.h"
@@ -87,6 +88,7 @@ class SessionFunctions::Body final : public Function {
              env.pool,     env.options,     placement_,  functions} {
     for (const Output& arg : body_.args) arg_types_.push_back(arg.dtype());
     for (const Output& result : body_.results) result_types_.push_back(result.dtype());
+    body_.graph->AddToCollection(kFunctionNameCollection, body_.name);
   }
 
   const DataTypes& arg_types() const override { return arg_types_; }

@@ -23,6 +23,7 @@ namespace weir::testing {
 struct ResumeParts {
   bool dropout = true, dataset = true, queue = true, local_variable = true;
   int64_t elements = 40;  // of the dataset
+  int maps = 1;           // functions of the dataset, with the same nodes
   int64_t seed = 0;       // of everything random; 0: every run is another one
 };
 
@@ -37,7 +38,7 @@ class ResumeModel {
     step = CreateGlobalStep(graph);
     w = MakeVariable(graph, Tensor::Zeros(DT_FLOAT, Shape({kBatch})), {.name = "w"});
     Output change = Ones(graph, Shape({kBatch}));
-    if (parts.dataset) change = Add(change, NextBatch(parts));
+    if (parts.dataset) change = Add(change, NextBatch(Iterate(Dataset(parts))));
     if (parts.dropout) change = Dropout(change, 0.5);
     if (parts.queue) change = Add(change, Exchanged(change));
     if (parts.local_variable) {
@@ -51,11 +52,27 @@ class ResumeModel {
     train = step.AssignAdd(1, {.read_value = false, .name = "train"});
   }
 
+  // Returns an iterator over batches of a dataset, which `start` begins.
+  Output Iterate(const Output& set) {
+    Attrs attrs = ElementAttrs(DT_FLOAT);
+    attrs.emplace_back("shared_name", "");
+    attrs.emplace_back("container", "");
+    const Output iterator = AddOp("IteratorV2", {}, attrs);
+    start = Operation(AddNode("MakeIterator", {set, iterator}));
+    return iterator;
+  }
+
+  static Output NextBatch(const Output& iterator) {
+    return Reshape(AddNode("IteratorGetNext", {iterator}, ElementAttrs(DT_FLOAT))->output(0),
+                   {kBatch});
+  }
+
   Graph graph;
   Variable step, w;
   Output changed;
   Operation train;
   Operation start;  // initializes the iterator
+  Output dataset;
 
  private:
   static constexpr int kBatch = 8;
@@ -65,15 +82,15 @@ class ResumeModel {
             {"output_shapes", std::vector<Shape>{Shape::UnknownRank()}}};
   }
   // The work makes an element slow enough to be prepared ahead of its consumer.
-  FunctionRef DefineAugment(int64_t seed) {
+  FunctionRef DefineAugment(const std::string& name, DataType type, int64_t seed) {
     Graph body;
     if (seed != 0) body.set_seed(seed);
-    const Output x = Placeholder(body, DT_INT64, Shape());
+    const Output x = Placeholder(body, type, Shape());
     const Output noise = RandomUniform(body, {64, 64});
     const Output work = ReduceSum(MatMul(noise, MatMul(noise, noise)));
     const Output y = Add(Cast(x, DT_FLOAT), Multiply(work, Const(body, 1e-3f)));
-    EXPECT_TRUE(DefineFunction(graph, "augment", body, {x}, {y}).ok());
-    return FunctionRef{"augment", nullptr};
+    EXPECT_TRUE(DefineFunction(graph, name, body, {x}, {y}).ok());
+    return FunctionRef{name, nullptr};
   }
   Output AddOp(absl::string_view op, const std::vector<Arg>& args, const Attrs& attrs) {
     return AddNode(graph, op, args, attrs)->output(0);
@@ -87,20 +104,16 @@ class ResumeModel {
                 {set, Number(graph, 16), Number(graph, parts.seed), Number(graph, parts.seed)},
                 numbers);
     set = AddOp("RepeatDataset", {set, Number(graph, -1)}, numbers);
-    Attrs map = floats;
-    map.emplace_back("f", DefineAugment(parts.seed));
-    set = AddOp("ParallelMapDatasetV2", {set, Outputs(), Number(graph, 2)}, map);
+    for (int i = 0; i < parts.maps; ++i) {
+      const FunctionRef augment =
+          DefineAugment(absl::StrCat("augment", i), i == 0 ? DT_INT64 : DT_FLOAT, parts.seed);
+      Attrs map = floats;
+      map.emplace_back("f", augment);
+      set = AddOp("ParallelMapDatasetV2", {set, Outputs(), Number(graph, 2)}, map);
+    }
     set = AddOp("BatchDataset", {set, Number(graph, kBatch)}, floats);
-    return AddOp("PrefetchDataset", {set, Number(graph, 4)}, floats);
-  }
-  Output NextBatch(const ResumeParts& parts) {
-    Attrs attrs = ElementAttrs(DT_FLOAT);
-    attrs.emplace_back("shared_name", "");
-    attrs.emplace_back("container", "");
-    const Output iterator = AddOp("IteratorV2", {}, attrs);
-    start = Operation(AddOp("MakeIterator", {Dataset(parts), iterator}, {}).node);
-    const Output batch = AddOp("IteratorGetNext", {iterator}, ElementAttrs(DT_FLOAT));
-    return Reshape(batch, {kBatch});
+    dataset = AddOp("PrefetchDataset", {set, Number(graph, 4)}, floats);
+    return dataset;
   }
   // Puts a value into a queue and takes another one.
   Output Exchanged(const Output& value) {

@@ -1,5 +1,6 @@
 #include "weir/session/model/resume_state.h"
 
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/core/io/checkpoint_state.h"
@@ -103,6 +104,14 @@ TEST_F(ExactResumeTest, EachPartResumesByItself) {
     const std::vector<std::string> whole = TrainWhole(model, 4);
     EXPECT_EQ(Resume(again, 2, 2), From(whole, 2)) << i;
   }
+}
+
+// The functions' random ops have the same names, and draw at the same time.
+TEST_F(ExactResumeTest, FunctionsHaveRandomStreamsOfTheirOwn) {
+  const ResumeParts parts = {.maps = 2};
+  ResumeModel model(parts), again(parts);
+  const std::vector<std::string> whole = TrainWhole(model, 6, SaveMode::kSync, /*threads=*/4);
+  EXPECT_EQ(Resume(again, 4, 2, /*threads=*/4), From(whole, 4));
 }
 
 TEST_F(ExactResumeTest, NumberOfThreadsDoesNotMatter) {
@@ -271,6 +280,23 @@ TEST_F(ExactResumeTest, StateThatCannotBeSavedIsNamed) {
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("the elements of the barrier"));
   EXPECT_TRUE(ResumeExactly(session, path).ok());
+}
+
+TEST_F(ExactResumeTest, IteratorsThatDrawFromOneStreamAreNamed) {
+  ResumeModel model({.local_variable = false});
+  const Operation start = model.start;
+  const Output second = ResumeModel::NextBatch(model.Iterate(model.dataset));
+  const Operation init = GlobalVariablesInitializer(model.graph);
+  const Saver saver = *Saver::Create(model.graph);
+  Session session = *Session::Create(model.graph);
+  ASSERT_TRUE(session.Run({}, {}, {init, start, model.start}).ok());
+  const auto lost = [&] {
+    return absl::StrJoin(ResumeState::Take(session, saver.def())->lost(), "; ");
+  };
+  ASSERT_TRUE(session.Run({second}).ok());
+  EXPECT_EQ(lost(), "");
+  ASSERT_TRUE(session.Run({}, {}, {model.train}).status().ok());
+  EXPECT_THAT(lost(), HasSubstr("from which another iterator or function draws too"));
 }
 
 }  // namespace
