@@ -30,7 +30,7 @@ COPTS = [
 ]
 
 # Each folder may include the folders before it; tests may include everything.
-_ORDER = ["proto", "core", "ops", "kernels", "session", "serving", "rpc"]
+_ORDER = ["proto", "core", "ops", "kernels", "session", "onnx", "serving", "rpc"]
 _TOP = ["tools", "examples", "tests"]
 
 def visible_from(folder):
@@ -41,8 +41,8 @@ def visible_from(folder):
 # Tests are not optimized: half of the sources are tests, and they spend their time in libraries.
 TEST_COPTS = COPTS + ["-O0", "-U_FORTIFY_SOURCE"]
 
-# For sources that need little optimization: records and gradients of ops, which run once per node
-# while a graph is built, and commands and examples, which call other code. As with -O2, startup code
+# For sources that need little optimization: records and gradients of ops and importers of ONNX, which
+# run once per node while a graph is built, and commands and examples, which call other code. As with -O2, startup code
 # is placed together, so that the system need not read the rest. (Clang, which uses plain headers,
 # does not have this flag.)
 LIGHT_COPTS = COPTS + ["-O1"] + select({
@@ -56,7 +56,7 @@ def _is_test(package):
 def _folder_copts(package):
     if _is_test(package):
         return TEST_COPTS
-    return LIGHT_COPTS if package.split("/")[0] in ["ops", "tools", "examples"] else COPTS
+    return LIGHT_COPTS if package.split("/")[0] in ["ops", "onnx", "tools", "examples"] else COPTS
 
 def _header(package):
     """Returns the precompiled header for the sources of a folder."""
@@ -65,7 +65,7 @@ def _header(package):
         return "test" if package in ["tests/core", "tests/io", "tests/fuzz"] else "session_test"
     if top in ["core", "proto"]:
         return "library"
-    return {"ops": "graph", "tools": "tool", "examples": "tool"}.get(top, "kernel")
+    return {"ops": "graph", "onnx": "graph", "tools": "tool", "examples": "tool"}.get(top, "kernel")
 
 def _compiled(copts, deps):
     """Returns the copts and deps of a target: its own, the folder's, and precompiled headers."""

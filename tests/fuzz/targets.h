@@ -23,6 +23,7 @@ void Safetensors(absl::string_view bytes);      // a .safetensors file
 void Gguf(absl::string_view bytes);             // a .gguf file
 void Hdf5(absl::string_view bytes);             // an HDF5 file of weights
 void Keras(absl::string_view bytes);            // a .keras file
+void Onnx(absl::string_view bytes);             // an ONNX model
 void CheckpointState(absl::string_view bytes);  // a file named "checkpoint"
 void Examples(absl::string_view bytes);         // records, JSON lines or CSV
 void Datasets(absl::string_view bytes);         // a file that a dataset reads
