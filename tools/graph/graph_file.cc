@@ -14,6 +14,7 @@
 #include "weir/core/io/file.h"
 #include "weir/core/io/graph_io.h"
 #include "weir/core/io/proto_file.h"
+#include "weir/onnx/onnx_import.h"
 #include "weir/proto/graph.pb.h"
 #include "weir/proto/meta_graph.pb.h"
 #include "weir/proto/saved_model.pb.h"
@@ -58,6 +59,20 @@ bool HasTags(const proto::MetaGraphDef& meta, const std::vector<std::string>& ta
 absl::Status WithTagsOption(const absl::Status& status) {
   if (!absl::IsNotFound(status)) return status;
   return NotFound(status.message(), "; select one with --tags");
+}
+
+absl::StatusOr<bool> HoldsOnnx(const std::string& path) {
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<ReadableFile> file, Files().Open(path));
+  if (file->size() > std::numeric_limits<int>::max()) return false;
+  WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
+  return onnx::LooksLikeOnnx(bytes);
+}
+
+absl::Status ConvertOnnx(const std::string& path, proto::MetaGraphDef* meta) {
+  Graph graph;
+  WEIR_ASSIGN_OR_RETURN(const MetaGraph model, onnx::ImportOnnxFile(graph, path));
+  ExportMetaGraph(graph, {.signatures = model.signatures}, meta);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<GraphFileKind> ParseGraphFile(const std::string& path,
@@ -138,6 +153,9 @@ absl::StatusOr<GraphFileKind> ReadAnyGraph(const std::string& path,
                                            proto::MetaGraphDef* meta) {
   const std::string found = FindGraph(path);
   if (!Files().IsDirectory(found)) {
+    WEIR_ASSIGN_OR_RETURN(const bool is_onnx, HoldsOnnx(found));
+    if (is_onnx) WEIR_RETURN_IF_ERROR(ConvertOnnx(found, meta));
+    if (is_onnx) return GraphFileKind::kOnnx;
     WEIR_ASSIGN_OR_RETURN(const GraphFileKind kind, ParseGraphFile(found, tags, meta));
     WEIR_RETURN_IF_ERROR(CheckTags(found, tags, *meta));
     return kind;
@@ -150,6 +168,8 @@ absl::StatusOr<GraphFileKind> GraphFileKindOf(const std::string& path,
                                               const std::vector<std::string>& tags) {
   const std::string found = FindGraph(path);
   if (Files().IsDirectory(found)) return GraphFileKind::kSavedModel;
+  WEIR_ASSIGN_OR_RETURN(const bool is_onnx, HoldsOnnx(found));
+  if (is_onnx) return GraphFileKind::kOnnx;
   proto::MetaGraphDef meta;
   return ParseGraphFile(found, tags, &meta);
 }
@@ -158,7 +178,7 @@ void AddGraphArgument(Command& command, std::string* file, bool required) {
   Option graph =
       command.Argument("GRAPH", file,
                        "a GraphDef or MetaGraphDef (binary, text or gzip), a SavedModel's "
-                       "or its versions' folder, or a checkpoint with its .meta");
+                       "or its versions' folder, a checkpoint with its .meta, or an ONNX model");
   if (required) graph.Required();
 }
 

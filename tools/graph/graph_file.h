@@ -8,7 +8,7 @@
 
 // Reading graphs from whatever people pass: a GraphDef, a MetaGraphDef or a SavedModel, as binary,
 // text or gzip, told by its contents; the folder of a SavedModel, or of its versions (the newest is
-// read); or a checkpoint with a .meta file.
+// read); a checkpoint with a .meta file; or an ONNX model, which is converted.
 namespace weir::proto {
 class MetaGraphDef;
 }  // namespace weir::proto
@@ -24,7 +24,7 @@ void AddGraphArgument(Command& command, std::string* file, bool required = true)
 // its state file or its folder. Returns any other path unchanged. The functions below do this.
 std::string FindGraph(const std::string& path);
 
-enum class GraphFileKind { kGraph, kMetaGraph, kSavedModel };
+enum class GraphFileKind { kGraph, kMetaGraph, kSavedModel, kOnnx };
 
 // Returns the kind of the file, from its contents. INVALID_ARGUMENT, with the reason, if it is none
 // of them. `tags` as for ReadAnyGraph.
@@ -37,7 +37,8 @@ absl::Status CheckTags(const std::string& path, const std::vector<std::string>& 
                        const proto::MetaGraphDef& meta);
 
 // Reads the message without importing it, so unknown ops are not an error. A GraphDef is returned
-// as the graph of an otherwise empty MetaGraphDef. For a SavedModel, returns the meta graph with
+// as the graph of an otherwise empty MetaGraphDef, and an ONNX model as the graph that it becomes,
+// with its signature; its operators must be known. For a SavedModel, returns the meta graph with
 // exactly these tags, or the only one if `tags` is empty. Another file must have these tags too.
 absl::StatusOr<GraphFileKind> ReadAnyGraph(const std::string& path,
                                            const std::vector<std::string>& tags,

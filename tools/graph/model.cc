@@ -6,6 +6,7 @@
 #include "absl/strings/strip.h"
 #include "weir/core/io/bundle.h"
 #include "weir/core/io/graph_io.h"
+#include "weir/onnx/onnx_import.h"
 #include "weir/proto/meta_graph.pb.h"
 #include "weir/session/model/restore.h"
 #include "weir/session/model/saver.h"
@@ -61,6 +62,9 @@ absl::StatusOr<Model> LoadModel(GraphFileKind kind, const std::string& given,
     WEIR_RETURN_IF_ERROR(CheckTags(path, options.tags, {}));
     WEIR_RETURN_IF_ERROR(
         ImportGraphFile(*model.graph, path, {.unknown = UnknownOf(options)}).status());
+  } else if (kind == GraphFileKind::kOnnx) {
+    WEIR_RETURN_IF_ERROR(CheckTags(path, options.tags, {}));
+    WEIR_ASSIGN_OR_RETURN(model.meta, onnx::ImportOnnxFile(*model.graph, path));
   } else {
     auto file = std::make_shared<proto::MetaGraphDef>();
     WEIR_RETURN_IF_ERROR(ReadAnyGraph(path, options.tags, file.get()).status());

@@ -179,7 +179,7 @@ void AddModelArgument(Command& command, std::string* model) {
   command
       .Argument("MODEL", model,
                 "a SavedModel's folder, saved_model.pb or versions' folder; a checkpoint or its "
-                ".meta; or a GraphDef (binary, text or gzip)")
+                ".meta; a GraphDef (binary, text or gzip); or an ONNX model")
       .Required();
 }
 

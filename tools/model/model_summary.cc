@@ -243,6 +243,8 @@ const char* NameOf(GraphFileKind kind) {
       return "MetaGraph";
     case GraphFileKind::kGraph:
       return "GraphDef";
+    case GraphFileKind::kOnnx:
+      return "ONNX model";
   }
   return "";
 }

@@ -11,7 +11,7 @@ namespace weir::tools {
 
 // Describes the model that a path denotes (ReadAnyGraph), without running it:
 //
-//   kind           "SavedModel", "MetaGraph" or "GraphDef"; file: what was read
+//   kind           "SavedModel", "MetaGraph", "GraphDef" or "ONNX model"; file: what was read
 //   tags, tensorflow, producer, min_consumer, nodes, library_functions, init_op
 //   signatures     [{name, method, inputs, outputs}], with [{name, dtype, shape, tensor, default}]
 //   functions      [{name, private, inputs, results}]: of the objects of a model of TensorFlow 2;
