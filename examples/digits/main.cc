@@ -18,6 +18,7 @@ struct Flags {
   std::string directory = "runs/digits";
   std::string device;
   int64_t epochs = 60, batch = 64, summary_every = 100;
+  int64_t save_every = 0;  // steps; 0: ten epochs
   float dropout = 0.3f;
   uint64_t seed = 1;
   bool resume = false, evaluate = false;
@@ -46,7 +47,8 @@ absl::Status Train(weir::Session& session, const Network& net, const Flags& flag
       session.Prepare({net.image, net.label, net.dropout}, {net.loss, net.accuracy}, {net.train}));
   WEIR_ASSIGN_OR_RETURN(const weir::Tensors start, session.Run({net.global_step.value()}));
   const int64_t first_step = start[0].scalar<int64_t>(),
-                steps_per_epoch = train.size() / flags.batch;
+                steps_per_epoch = train.size() / flags.batch,
+                save_every = flags.save_every > 0 ? flags.save_every : 10 * steps_per_epoch;
   Progress progress(first_step, last_step);
   weir::Tensors out;
   for (int64_t s = first_step; s < last_step;) {
@@ -63,11 +65,12 @@ absl::Status Train(weir::Session& session, const Network& net, const Flags& flag
             session.Run({{net.image, batch.images}, {net.label, batch.labels}}, {net.summaries}));
         WEIR_RETURN_IF_ERROR(events->AddSummary(summary[0].scalar<std::string>(), s));
       }
-    }
-    const bool tenth = s / steps_per_epoch % 10 == 0;
-    if (tenth || s == last_step) {
-      WEIR_RETURN_IF_ERROR(
-          saver.Save(session, flags.directory + "/model", {.global_step = s}).status());
+      if (s % save_every == 0 || s == last_step) {
+        WEIR_RETURN_IF_ERROR(
+            saver
+                .Save(session, flags.directory + "/model", {.global_step = s, .exact_resume = true})
+                .status());
+      }
     }
   }
   progress.Finish();
@@ -106,6 +109,8 @@ absl::Status Run(const Flags& flags) {
     WEIR_ASSIGN_OR_RETURN(const weir::CheckpointState state,
                           weir::ReadCheckpointState(flags.directory));
     saver.RecoverLastCheckpoints(state.all_model_checkpoint_paths);
+    // The masks of dropout go on where they were.
+    if (flags.resume) WEIR_RETURN_IF_ERROR(weir::ResumeExactly(session, checkpoint));
     std::printf("Restored %s\n", checkpoint.c_str());
   } else {
     WEIR_RETURN_IF_ERROR(session.Run(net.init));
@@ -161,6 +166,9 @@ int main(int argc, char** argv) {
   app.add_option("--summary-every", flags.summary_every, "steps between two points of the curves")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app.add_option("--save-every", flags.save_every,
+                 "steps between two checkpoints; default: ten epochs")
+      ->check(CLI::PositiveNumber);
   app.add_option("--seed", flags.seed, "random seed of initial values and dropout")
       ->capture_default_str();
   app.add_option("--device", flags.device,
