@@ -1,15 +1,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <random>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "gtest/gtest.h"
 #include "weir/core/io/bundle.h"
-#include "weir/core/io/checkpoint_state.h"
+#include "weir/core/io/file.h"
 #include "weir/session/train/monitored_session.h"
 #include "weir/tests/io/test_files.h"
 #include "weir/tests/session/lib/resume_model.h"
@@ -96,6 +99,8 @@ TEST_P(ExactResumeKill, KilledRunEndsWithTheBitsOfTheWholeRun) {
     ASSERT_TRUE(weight.ok()) << weight.status();
     ASSERT_EQ(weight->ToString(), expected->ToString());
     ASSERT_EQ(memcmp(weight->raw(), expected->raw(), expected->num_bytes()), 0);
+    const std::vector<std::string> names = *Files().List(dir);
+    for (const std::string& name : names) EXPECT_FALSE(absl::StrContains(name, ".weir-")) << name;
   }
 }
 
