@@ -1,3 +1,4 @@
+#include <chrono>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -7,6 +8,7 @@
 #include "weir/ops/lib/math.h"
 #include "weir/proto/worker.pb.h"
 #include "weir/rpc/cluster/cluster_task.h"
+#include "weir/rpc/lib/timer.h"
 #include "weir/rpc/master.h"
 #include "weir/tests/fuzz/targets.h"
 
@@ -21,7 +23,6 @@ class Master {
  public:
   Master() {
     rpc::MasterOptions options;
-    options.max_step_limit = std::chrono::milliseconds(100);  // a blocked step must end
     auto devices = rpc::Master::Create(options);
     Require(devices.ok(), "the task has devices");
     options.session.resources = (*devices)->resources();
@@ -41,8 +42,10 @@ class Master {
     graph_ = RegisterPlainGraph();
     for (int requests = 0; !in.empty() && requests < 20; ++requests) {
       const uint8_t method = in.Byte();
+      patience_ = std::chrono::milliseconds(50);
       Send(method % 8, in.NextBytes());
     }
+    patience_ = std::chrono::minutes(1);
     Open();  // a request may have ended it
     graph_ = RegisterPlainGraph();
     Require(PlainStepSucceeds(), "a plain step succeeds afterward");
@@ -59,6 +62,10 @@ class Master {
                                absl::Status (rpc::ClusterTask::*method)(RequestArg&, rpc::Call&,
                                                                         Response*)) {
     rpc::Call call;
+    // A client does not wait forever; and no machine takes a minute for a plain step.
+    const rpc::ScopedAlarm leaves(timer_, rpc::Timer::Clock::now() + patience_, [&call] {
+      call.cancellation.Cancel(absl::CancelledError("the client has gone"));
+    });
     Response response;
     const absl::Status status = (task_.get()->*method)(request, call, &response);
     Require(status.ok() || !status.message().empty(), "an error has a message");
@@ -160,6 +167,8 @@ class Master {
 
   static constexpr char kDevice[] = "/job:ps/replica:0/task:0/device:CPU:0";
 
+  rpc::Timer timer_;
+  std::chrono::milliseconds patience_ = std::chrono::minutes(1);
   std::unique_ptr<rpc::ClusterTask> task_;
   uint64_t incarnation_ = 0;
   std::string graph_;  // the one that was registered last
