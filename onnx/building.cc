@@ -64,7 +64,8 @@ Output WithShape(const Output& x, const Shape& shape) {
 }
 
 Output WithRank(const Output& x, int rank) {
-  return WithShape(x, Shape(std::vector<int64_t>(rank, Shape::kUnknown)));
+  if (!x.valid() || x.shape().rank() == rank) return x;
+  return EnsureShape(x, Shape(std::vector<int64_t>(rank, Shape::kUnknown)));
 }
 
 }  // namespace weir::onnx

@@ -31,6 +31,7 @@ Output AlongAxis(const Output& vector, int axis, int rank);
 
 // Adds what is known of the shape of x to its static shape, and returns x.
 Output WithShape(const Output& x, const Shape& shape);
+// Gives x a static rank, which the step checks.
 Output WithRank(const Output& x, int rank);
 
 }  // namespace weir::onnx

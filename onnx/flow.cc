@@ -89,6 +89,12 @@ Shape InvariantOf(const Output& initial, const GraphProto& body, int output) {
   return shape;
 }
 
+// The step checks what the body declares of a variable, where the graph does not show it.
+Output Checked(const Output& x, const Shape& invariant) {
+  const absl::StatusOr<Shape> known = x.shape().MergeWith(invariant);
+  return known.ok() && *known != x.shape() ? EnsureShape(x, invariant) : x;
+}
+
 // Adds arrays that collect the outputs of a body from `first` on.
 absl::StatusOr<std::vector<TensorArray>> Collectors(NodeContext& c, const GraphProto& body,
                                                     int first, const weir::Ints& size, bool grows) {
@@ -145,7 +151,8 @@ absl::Status ImportLoop(NodeContext& c) {
     status.Update(results.status());
     if (!results.ok()) return {};
     Outputs next = {Add(v[0], Const<int64_t>(graph, 1)), AsScalar((*results)[0])};
-    next.insert(next.end(), results->begin() + 1, results->begin() + 1 + num_vars);
+    for (int i = 0; i < num_vars; ++i)
+      next.push_back(Checked((*results)[1 + i], invariants[2 + i]));
     for (size_t i = 0; i < arrays.size(); ++i)
       next.push_back(arrays[i]
                          .WithFlow(v[2 + num_vars + i])
@@ -225,7 +232,7 @@ absl::Status ImportScan(NodeContext& c) {
     status.Update(results.status());
     if (!results.ok()) return {};
     Outputs next = {Add(v[0], Const<int32_t>(graph, 1))};
-    next.insert(next.end(), results->begin(), results->begin() + num_vars);
+    for (int i = 0; i < num_vars; ++i) next.push_back(Checked((*results)[i], invariants[1 + i]));
     for (size_t i = 0; i < arrays.size(); ++i)
       next.push_back(
           arrays[i].WithFlow(v[1 + num_vars + i]).Write(v[0], (*results)[num_vars + i]).flow());

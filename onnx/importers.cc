@@ -6,8 +6,9 @@ ImporterTable ImporterTable::All() {
   ImporterTable table;
   for (const auto family :
        {ActivationImporters, ArrayImporters, CastImporters, ConvImporters, ElementwiseImporters,
-        FlowImporters, GatherImporters, MatrixImporters, NormImporters, PadImporters, PoolImporters,
-        ReduceImporters, RnnImporters, ShapeImporters})
+        FlowImporters, GatherImporters, LossImporters, MatrixImporters, NormImporters, PadImporters,
+        PoolImporters, QuantizeImporters, ReduceImporters, ResizeImporters, RnnImporters,
+        ShapeImporters})
     table.Add(family());
   return table;
 }

@@ -50,12 +50,12 @@ class ImporterTable {
 // The families, each in a file of its name.
 absl::Span<const Importer> ActivationImporters();
 absl::Span<const Importer> ArrayImporters();
-absl::Span<const Importer> AttentionImporters();
 absl::Span<const Importer> CastImporters();
 absl::Span<const Importer> ConvImporters();
 absl::Span<const Importer> ElementwiseImporters();
 absl::Span<const Importer> FlowImporters();
 absl::Span<const Importer> GatherImporters();
+absl::Span<const Importer> LossImporters();
 absl::Span<const Importer> MatrixImporters();
 absl::Span<const Importer> NormImporters();
 absl::Span<const Importer> PadImporters();

@@ -10,6 +10,7 @@ namespace weir::fuzz {
 void Onnx(absl::string_view bytes) {
   testing::MemoryFileSystem files;
   const ScopedFileSystem scope(&files);
+  Require(files.MakeDirectory("/m").ok(), "a folder is made");
   Require((*files.Create("/m/data"))->Append(std::string(64, '\1')).ok(), "a file is written");
   for (const bool as_variables : {false, true}) {
     Graph graph;

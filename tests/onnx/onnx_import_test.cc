@@ -191,6 +191,7 @@ Model WithExternalData(const std::string& location, const std::string& offset) {
 TEST(ExternalData, IsReadFromTheFolderOfTheModel) {
   testing::MemoryFileSystem files;
   const ScopedFileSystem scope(&files);
+  ASSERT_TRUE(files.MakeDirectory("/m").ok());
   const float values[] = {0, 5, 7};
   ASSERT_TRUE((*files.Create("/m/w.bin"))
                   ->Append({reinterpret_cast<const char*>(values), sizeof(values)})
