@@ -70,6 +70,9 @@ void AddConvertCommand(Command& ckpt) {
   convert.Flag(
       "--quantize", &options->quantize,
       "GGUF: write floating-point matrices as Q8_0 where rows have a multiple of 32 elements");
+  convert.Flag("--resume", &options->rewrite.resume,
+               "write in parts, and go on from those that an interrupted run has written (formats "
+               "v2 and npy; the others start over)");
   AddForceOption(convert, &options->rewrite);
   AddRewriteOptions(convert, &options->rewrite);
   convert.Do([options](Console& console) { return Finish(console, Convert(*options, console)); });

@@ -12,6 +12,7 @@
 #include "weir/tools/ckpt/convert_elements.h"
 #include "weir/tools/ckpt/keras_file.h"
 #include "weir/tools/ckpt/npy_folder.h"
+#include "weir/tools/ckpt/resume.h"
 #include "weir/tools/lib/text_table.h"
 
 namespace weir::tools {
@@ -196,7 +197,10 @@ absl::StatusOr<const CheckpointFormat*> CheckOutput(const RewriteOptions& option
     return InvalidArgument("--quantize is for format gguf, not ", format->name);
   for (const std::string& input : inputs)
     WEIR_RETURN_IF_ERROR(CheckNotOverwriting(options.out, input));
-  WEIR_RETURN_IF_ERROR(CheckTarget(options, *format));
+  const absl::Status target = CheckTarget(options, *format);
+  if (absl::IsAlreadyExists(target) && options.resume && !options.dry_run)
+    RemoveJoinedParts(*format, options.out);
+  WEIR_RETURN_IF_ERROR(target);
   for (OutputTensor& tensor : output->tensors) {
     WEIR_RETURN_IF_ERROR(format->check(tensor));
     WEIR_RETURN_IF_ERROR(CheckType(options, *format, &tensor));
@@ -211,8 +215,15 @@ absl::Status Rewrite(const RewriteOptions& options, const std::vector<std::strin
   WEIR_ASSIGN_OR_RETURN(const CheckpointFormat* const format,
                         CheckOutput(options, inputs, &output));
   if (!options.dry_run) {
+    const bool is_resumable = options.resume && CanResume(*format);
+    if (options.resume && !is_resumable) {
+      console.err << "weir: a file of format " << format->name
+                  << " is written as a whole: after an interruption the conversion starts over\n";
+    }
     ProgressBar progress(console, "Writing", "tensors", static_cast<double>(output.tensors.size()));
-    WEIR_RETURN_IF_ERROR(format->write(options.out, output, progress));
+    WEIR_RETURN_IF_ERROR(is_resumable ? WriteResumable(*format, options.out, output, inputs.back(),
+                                                       progress, console.err)
+                                      : format->write(options.out, output, progress));
   }
   if (options.json) {
     PrintJson(options, *format, output, console);

@@ -16,7 +16,7 @@ namespace weir::tools {
 // Where a new checkpoint goes, and how.
 struct RewriteOptions {
   std::string out, format, like;
-  bool force = false, dry_run = false, json = false, convert_types = false;
+  bool force = false, dry_run = false, json = false, convert_types = false, resume = false;
 };
 
 // Adds --format, --like, --convert-types, --dry-run and --json.
@@ -54,7 +54,8 @@ absl::StatusOr<const CheckpointFormat*> CheckOutput(const RewriteOptions& option
                                                     const std::vector<std::string>& inputs,
                                                     Output* output);
 
-// Checks the output, writes it, unless --dry-run is given, and prints what was written.
+// Checks the output, writes it, unless --dry-run is given, and prints what was written. The last of
+// `inputs` is where the tensors are, for options.resume (resume.h).
 absl::Status Rewrite(const RewriteOptions& options, const std::vector<std::string>& inputs,
                      Output output, Console& console);
 
