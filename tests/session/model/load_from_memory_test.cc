@@ -14,8 +14,11 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <functional>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/core/io/memory_folder.h"
@@ -171,6 +174,71 @@ TEST(LoadFromMemory, DamageIsAnError) {
   EXPECT_THAT(std::string(LoadSavedModel(files.views(), {}).status().message()),
               HasSubstr("Could not find SavedModel"));
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+// Returns a number of /proc/self/status, in bytes: "VmRSS" or "VmHWM", its maximum so far.
+int64_t StatusBytes(const std::string& name) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (absl::StartsWith(line, name + ":")) return std::atoll(line.c_str() + name.size() + 1) << 10;
+  }
+  return 0;
+}
+
+// Ends the process: with success if `load` needs the memory of the weights, but not twice. The
+// process must not have used and released such memory before, which it would use again.
+void ExitAfter(const char* what, int64_t weights, const std::function<bool()>& load) {
+  std::ofstream("/proc/self/clear_refs") << 5;  // begins a new maximum
+  const int64_t before = StatusBytes("VmRSS");
+  const bool is_loaded = load();
+  const int64_t peak = StatusBytes("VmHWM") - before;
+  std::printf("%s of %.1f MB needs %.1f MB\n", what, weights / 1e6, peak / 1e6);
+  std::fflush(stdout);
+  const int64_t limit = weights + weights / 8 + (16 << 20);
+  _exit(is_loaded && peak >= weights / 2 && peak <= limit ? 0 : 1);
+}
+
+// What the system counts, for a SavedModel and for a checkpoint. The weights have 64 MB, or
+// WEIR_MODEL_MB; 2 GB are measured by hand (docs/notes/checkpoints.md).
+TEST(LoadFromMemoryDeathTest, NeedsTheMemoryOfTheWeightsOnce) {
+  const char* const size = std::getenv("WEIR_MODEL_MB");
+  constexpr int kVariables = 8;
+  const int64_t weights = (size == nullptr ? 64 : std::atoll(size)) << 20;
+  const int64_t elements = weights / kVariables / static_cast<int64_t>(sizeof(float));
+  const std::string folder = MakeTempDirectory("large") + "/model";
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, {}, "x");
+  Outputs sums;
+  for (int i = 0; i < kVariables; ++i) {
+    const Output value = Fill({elements}, ConstOf(g, DT_FLOAT, static_cast<float>(i)));
+    sums.push_back(ReduceSum(MakeVariable(g, value, {.name = absl::StrCat("w", i)}).value()) * x);
+  }
+  const Output y = AddN(sums, "y");
+  Saver saver = *Saver::Create(g);
+  const auto write = [&] {
+    Session session = Start(g);
+    Init(session, g);
+    return Report(
+        WriteSavedModel(session, g, folder, {{"serve", PredictSignature({{"x", x}}, {{"y", y}})}}));
+  };
+  EXPECT_EXIT(_exit(write() ? 0 : 1), ::testing::ExitedWithCode(0), "");
+  FilesInMemory files;
+  for (const char* name :
+       {"saved_model.pb", "variables/variables.index", "variables/variables.data-00000-of-00001"})
+    files.Add(folder, name);
+  EXPECT_EXIT(ExitAfter("SavedModel", weights,
+                        [&] { return Report(LoadSavedModel(files.views(), {}).status()); }),
+              ::testing::ExitedWithCode(0), "");
+  const auto restore = [&] {
+    Session session = Start(g);
+    const MemoryFolder memory(files.views());
+    return Report(RestoreVariables(session, saver.def(), memory.Path("variables/variables")));
+  };
+  EXPECT_EXIT(ExitAfter("checkpoint", weights, restore), ::testing::ExitedWithCode(0), "");
+}
+
+#endif
 
 // With memory for the weights and a quarter more, there is one copy besides the caller's bytes.
 TEST(LoadFromMemory, CopiesTheWeightsOnce) {
