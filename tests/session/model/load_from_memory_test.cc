@@ -200,7 +200,7 @@ void ExitAfter(const char* what, int64_t weights, const std::function<bool()>& l
 }
 
 // What the system counts, for a SavedModel and for a checkpoint. The weights have 64 MB, or
-// WEIR_MODEL_MB; 2 GB are measured by hand (docs/notes/checkpoints.md).
+// WEIR_MODEL_MB (docs/notes/checkpoints.md).
 TEST(LoadFromMemoryDeathTest, NeedsTheMemoryOfTheWeightsOnce) {
   const char* const size = std::getenv("WEIR_MODEL_MB");
   constexpr int kVariables = 8;
