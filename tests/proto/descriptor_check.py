@@ -22,6 +22,8 @@ OURS, THEIRS = "weir.proto.", "tensorflow."
 # the first; the others have the numbers of TensorFlow Serving's source.
 NOT_IN_PYTHON = ("weir/proto/master.proto", "weir/proto/monitoring_config.proto",
                  "weir/proto/session_bundle_config.proto")
+# ONNX's messages are read by tests/onnx, from files that ONNX wrote.
+NOT_TENSORFLOW = ("weir/proto/onnx.proto",)
 MODULES = ("core/framework", "core/protobuf", "core/util", "core/util/quantization", "core/example",
            "python/training", "python/checkpoint", "tsl/protobuf")
 SERVING_MODULES = ("apis", "config")
@@ -40,7 +42,7 @@ def our_files():
                        check=True)
         with open(out, "rb") as f:
             files = descriptor_pb2.FileDescriptorSet.FromString(f.read()).file
-            return [file for file in files if file.name not in NOT_IN_PYTHON]
+            return [file for file in files if file.name not in NOT_IN_PYTHON + NOT_TENSORFLOW]
 
 
 def import_their_messages(folder, modules):
