@@ -131,7 +131,8 @@ absl::StatusOr<MetaGraph> ImportOnnx(Graph& graph, absl::string_view bytes,
                                      const ImportOptions& options) {
   WEIR_RETURN_IF_ERROR(graph.status());
   ModelProto def;
-  if (!Parse(bytes, &def)) return InvalidArgument("not an ONNX model: the bytes do not parse");
+  if (!Parse(bytes, &def))
+    return graph.Fail(InvalidArgument("not an ONNX model: the bytes do not parse"));
   ModelImport model{
       .graph = graph, .options = options, .tensors = TensorReader(options.data_folder)};
   MetaGraph meta;

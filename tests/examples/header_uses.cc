@@ -19,6 +19,7 @@
 #include "weir/rpc/lib/call.h"
 #include "weir/rpc/lib/clients.h"
 #include "weir/rpc/lib/graph_policy.h"
+#include "weir/rpc/lib/master_options.h"
 #include "weir/rpc/lib/memory_reservation.h"
 #include "weir/rpc/lib/request_numbers.h"
 #include "weir/rpc/lib/response_limit.h"
@@ -456,7 +457,8 @@ const Use kSessions[] = {
      [](weir::Graph& g) {
        const weir::Output image = weir::Placeholder(g, weir::DT_FLOAT, {1, 4, 4, 1});
        const weir::Output paddings = weir::Placeholder(g, weir::DT_INT32, {4, 2});
-       return weir::FusedPadConv2D(image, paddings, image, "REFLECT", weir::ConvOptions()).valid();
+       const weir::Output filter = weir::Placeholder(g, weir::DT_FLOAT, {1, 1, 1, 1});
+       return weir::FusedPadConv2D(image, paddings, filter, "REFLECT", weir::ConvOptions()).valid();
      }},
     {"weir/ops/quantize/uniform.h",
      [](weir::Graph& g) {
@@ -505,6 +507,8 @@ const Use kSessions[] = {
      }},
     {"weir/rpc/cluster/cluster_spec.h",
      [](weir::Graph&) { return weir::rpc::ClusterSpec::Parse("ps|h:1").ok(); }},
+    {"weir/rpc/lib/master_options.h",
+     [](weir::Graph&) { return weir::rpc::MasterOptions().max_sessions > 0; }},
     {"weir/rpc/lib/request_numbers.h",
      [](weir::Graph&) { return weir::rpc::RequestNumbers().IsNew(nullptr, 1); }},
     {"weir/rpc/lib/response_limit.h",
@@ -581,6 +585,10 @@ const Use kSessions[] = {
      [](weir::Graph&) { return weir::SavedFunction().inputs.empty(); }},
     {"weir/session/model/saved_model.h",
      [](weir::Graph&) { return !weir::LoadSavedModel(Scratch("weir_none"), {"serve"}).ok(); }},
+    {"weir/session/model/resume_state.h",
+     [](weir::Graph&) {
+       return absl::IsNotFound(weir::ResumeState::Read("/nowhere/model").status());
+     }},
     {"weir/session/model/saver.h",
      [](weir::Graph& g) { return Var(g).op_name() == "Variable" && weir::Saver::Create(g).ok(); }},
     {"weir/session/train/scaffold.h", [](weir::Graph&) { return sizeof(weir::Scaffold) > 0; }},

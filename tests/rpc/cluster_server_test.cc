@@ -118,6 +118,10 @@ class PartsWorker {
     const auto values = (*out)[0].flat<float>();
     EXPECT_THAT(std::vector<float>(values.begin(), values.end()), Each(-static_cast<float>(step)));
   }
+  int64_t Step() {
+    const auto out = session_->Run(Feeds{}, {step_.info()->snapshot});
+    return out.ok() ? (*out)[0].scalar<int64_t>() : -1;
+  }
   const Variable& w() const { return w_; }
 
  private:
@@ -161,8 +165,9 @@ TEST(ClusterServer, AfterTheLossOfAServerTheChiefRestoresTheCheckpoint) {
   chief.Train(1);
   restart.join();
   chief.ExpectStep(3);
+  // The first attempt, with the lost session, may already change the part on the other server.
   other.Train(1);
-  chief.ExpectStep(4);
+  EXPECT_EQ(chief.Step(), 4);
 }
 
 TEST(ClusterServer, AServerThatDoesNotComeBackIsAnError) {

@@ -1,6 +1,7 @@
 #include "weir/tools/ckpt/hdf5_reader.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "absl/strings/escaping.h"
@@ -81,7 +82,7 @@ absl::Status CheckChunks(hid_t dataset, hid_t creation, const CheckpointTensor& 
 }
 
 struct LinkVisit {
-  absl::FunctionRef<absl::Status(const char* name, const H5L_info_t& link)> visit;
+  std::function<absl::Status(const char* name, const H5L_info_t& link)> visit;
   absl::Status status;
 };
 
