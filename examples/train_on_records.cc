@@ -46,10 +46,14 @@ absl::Status Fit(const std::string& path) {
           .Batch(kBatch, /*drop_remainder=*/true)
           .Map(
               [](const weir::Outputs& records) {
-                return weir::ParseExample(records[0],
-                                          {{.key = "x", .dtype = weir::DT_FLOAT},
-                                           {.key = "y", .dtype = weir::DT_FLOAT}},
-                                          {})
+                return weir::ParseExample(
+                           records[0],
+                           {{.key = "x", .dtype = weir::DT_FLOAT, .shape = {}, .default_value = {}},
+                            {.key = "y",
+                             .dtype = weir::DT_FLOAT,
+                             .shape = {},
+                             .default_value = {}}},
+                           {})
                     .dense;
               },
               {.num_parallel_calls = weir::kAutotune})
