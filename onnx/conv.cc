@@ -70,6 +70,13 @@ Output AddBias(const Output& y, const Output& bias) {
                                : Add(y, AlongAxis(bias, 1, y.shape().rank()));
 }
 
+// Each group becomes nodes of its own. A model says how many there are, in a few bytes.
+absl::Status CheckNumGroups(int64_t groups) {
+  constexpr int64_t kMaxGroups = 4096;
+  if (groups <= kMaxGroups) return absl::OkStatus();
+  return Unimplemented(groups, " groups; the limit is ", kMaxGroups);
+}
+
 // What Conv and ConvTranspose have in common: the filter's sizes are known, and fit the groups.
 absl::StatusOr<std::vector<int64_t>> KernelOf(NodeContext& c, int64_t groups) {
   WEIR_ASSIGN_OR_RETURN(const int rank, c.Rank(0));
@@ -102,6 +109,7 @@ absl::Status ImportConv(NodeContext& c) {
   if (is_1d) AddDimension(&w);
   Output y;
   if (w.rank() == 3) {
+    WEIR_RETURN_IF_ERROR(CheckNumGroups(groups));
     const Output padded = PadSpatial(x, w.pads_begin, w.pads_end, ScalarLike(x, 0));
     y = groups == 1 ? Conv3D(padded, MoveChannelsLast(filter), OptionsOf(w))
                     : GroupedConv3D(padded, filter, w, groups);
@@ -179,6 +187,7 @@ Output TransposedConv(const Output& x, const Output& filter, const Window& w) {
 
 absl::Status ImportConvTranspose(NodeContext& c) {
   const int64_t groups = c.Int("group", 1);
+  WEIR_RETURN_IF_ERROR(CheckNumGroups(groups));
   WEIR_ASSIGN_OR_RETURN(const std::vector<int64_t> kernel, KernelOf(c, groups));
   WEIR_ASSIGN_OR_RETURN(Window w, WindowOf(c, kernel));
   std::vector<int64_t> extra = c.Ints("output_padding", std::vector<int64_t>(w.rank(), 0));

@@ -96,6 +96,17 @@ TEST(ImportOnnx, VersionsOfTheOperatorSetAreBounded) {
   }
 }
 
+TEST(ImportOnnx, GroupsThatBecomeNodesAreBounded) {
+  constexpr int64_t kGroups = 100000;
+  const absl::Status status = ImportOf(Model()
+                                           .In("x", {1, kGroups, 4})
+                                           .In("w", {kGroups, 1, 1})
+                                           .Node("ConvTranspose", {"x", "w"}, "y")
+                                           .Int("group", kGroups));
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
+  EXPECT_THAT(MessageOf(status), HasSubstr("100000 groups"));
+}
+
 TEST(ImportOnnx, UnreadAttributeIsAnError) {
   const absl::Status status =
       ImportOf(Model().In("x", {1}).Node("Relu", {"x"}, "y").Int("frobs", 1));
