@@ -232,8 +232,12 @@ void Server::Drain(std::chrono::milliseconds grace) {
   // Also for models that become ready later.
   if (auto* health = transport_->server->GetHealthCheckService()) health->Shutdown();
   transport_->listener = nullptr;
-  // The CallWatch notices the calls that gRPC cancels at the end of the grace period.
-  transport_->server->Shutdown(std::chrono::system_clock::now() + grace);
+  // Clients recover from UNAVAILABLE, but not from gRPC's cancellation, which ends what is left
+  // then.
+  constexpr std::chrono::milliseconds kTimeToAnswer(500);
+  transport_->watch.EndCallsAt(std::chrono::steady_clock::now() + grace,
+                               absl::UnavailableError("The server is shutting down"));
+  transport_->server->Shutdown(std::chrono::system_clock::now() + grace + kTimeToAnswer);
   transport_->server->Wait();
   if (task_ != nullptr) task_->CloseAll();
   master_->CloseAll();

@@ -138,7 +138,7 @@ class Server {
   void Join();
 
   // Stops accepting calls, reports itself as not serving, and returns when the calls in progress
-  // have ended. Calls that take longer than `grace` are cancelled.
+  // have ended. Calls that take longer than `grace` end with UNAVAILABLE.
   void Drain(std::chrono::milliseconds grace);
 
  private:

@@ -47,6 +47,13 @@ absl::Status ExplainTls(const absl::Status& status, const PeerTask& task) {
   return status;
 }
 
+// Whether gRPC has cancelled the call, and not the task's own code: then the server of the task is
+// being stopped.
+bool IsDropped(const grpc::Status& status) {
+  return status.error_code() == grpc::StatusCode::CANCELLED &&
+         (status.error_message().empty() || status.error_message() == "CANCELLED");
+}
+
 // A call in progress. It owns itself until the answer has come.
 struct PeerCall : std::enable_shared_from_this<PeerCall> {
   PeerTask task;
@@ -101,6 +108,10 @@ struct PeerCall : std::enable_shared_from_this<PeerCall> {
       if (cancellation != nullptr && cancellation->cancelled()) return cancellation->status();
       const MutexLock lock(mutex);
       if (!ended.ok()) return ended;
+    }
+    if (IsDropped(status)) {
+      return absl::UnavailableError(
+          absl::StrCat("The server of ", task.name, " at ", task.address, " has dropped the call"));
     }
     return uses_tls ? ExplainTls(FromGrpc(status), task) : FromGrpc(status);
   }

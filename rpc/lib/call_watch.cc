@@ -2,6 +2,7 @@
 
 #include <grpcpp/server_context.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "weir/core/tensor/system_memory.h"
@@ -37,8 +38,10 @@ CallWatch::~CallWatch() {
 void CallWatch::Watch() {
   const MutexLock lock(mutex_);
   for (int period = 1;; ++period) {
-    const auto until = std::chrono::steady_clock::now() + kPeriod;
-    while (!stopping_ && wake_.WaitUntil(mutex_, until)) {
+    const auto now = std::chrono::steady_clock::now();
+    const auto next = now + kPeriod;
+    while (!stopping_ &&
+           wake_.WaitUntil(mutex_, end_calls_at_ > now ? std::min(next, end_calls_at_) : next)) {
     }
     if (stopping_) return;
     CancelCalls();
@@ -53,6 +56,7 @@ void CallWatch::Watch() {
 void CallWatch::CancelCalls() {
   const auto now = std::chrono::steady_clock::now();
   for (ScopedCall* call : calls_) {
+    if (now >= end_calls_at_) call->call_.cancellation.Cancel(why_calls_end_);
     if (now > call->transfer_until_) call->context_.TryCancel();
     if (!call->context_.IsCancelled()) continue;
     const bool is_late = call->context_.deadline() <= std::chrono::system_clock::now();
@@ -60,6 +64,15 @@ void CallWatch::CancelCalls() {
         is_late ? absl::DeadlineExceededError("The deadline of the call has passed.")
                 : absl::CancelledError("The client has cancelled the call."));
   }
+}
+
+void CallWatch::EndCallsAt(std::chrono::steady_clock::time_point when, absl::Status why) {
+  {
+    const MutexLock lock(mutex_);
+    end_calls_at_ = when;
+    why_calls_end_ = std::move(why);
+  }
+  wake_.NotifyAll();
 }
 
 std::chrono::steady_clock::time_point CallWatch::TransferEnd() const {

@@ -73,6 +73,9 @@ class CallWatch {
     Clock::time_point transfer_until_;  // the end of the transfer in progress; max(): none
   };
 
+  // Ends the calls that are in progress at `when`, and those that come later, with `why`.
+  void EndCallsAt(std::chrono::steady_clock::time_point when, absl::Status why);
+
   int num_calls() const;
   // The number of threads that gRPC needs for the calls.
   int num_threads() const { return max_calls_ + max_receiving_; }
@@ -92,6 +95,9 @@ class CallWatch {
   std::set<ScopedCall*> calls_ ABSL_GUARDED_BY(mutex_);
   int num_working_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, int> num_receiving_ ABSL_GUARDED_BY(mutex_);  // by client
+  std::chrono::steady_clock::time_point end_calls_at_ ABSL_GUARDED_BY(mutex_) =
+      std::chrono::steady_clock::time_point::max();
+  absl::Status why_calls_end_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool has_memory_ ABSL_GUARDED_BY(mutex_) = true;
   std::thread thread_;
