@@ -187,7 +187,9 @@ struct Step::Impl : std::enable_shared_from_this<Step::Impl> {
       if (session->closed.load(std::memory_order_acquire)) return ClosedDuringRun();
       const int64_t id = session->next_step_id.fetch_add(1, std::memory_order_relaxed);
       if (timed_step != nullptr) timed_step->Begin(&executor, id);
-      absl::Status status = executor.Run(feeds, fetches, options, id);
+      std::optional<std::chrono::steady_clock::time_point> deadline;
+      if (timed_step != nullptr) deadline = timed_step->deadline();
+      absl::Status status = executor.Run(feeds, fetches, options, id, deadline);
       if (timed_step != nullptr) timed_step->Begin(nullptr, id);
       if (status.ok()) return status;
       // The graph is searched with Abseil's tables, also for a step that was cancelled.

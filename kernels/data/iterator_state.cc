@@ -137,6 +137,19 @@ Philox NotedDraws::Draw(SeedSource& stream, absl::FunctionRef<Philox()> reserve)
 
 // ---- iterators
 
+namespace {
+
+// OK while the step goes on.
+absl::Status HowItEnded(const StepInfo& step) {
+  if (step.cancellation != nullptr && step.cancellation->cancelled())
+    return step.cancellation->status();
+  if (HasEnded(step))
+    return absl::DeadlineExceededError("The step took longer than its time limit");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<IteratorState::Iteration> IteratorState::Iteration::Of(
     DatasetPtr dataset, std::shared_ptr<IteratorPosition> position) {
   const IteratorPosition::Scope scope(position.get());
@@ -147,7 +160,11 @@ absl::StatusOr<IteratorState::Iteration> IteratorState::Iteration::Of(
 
 MaybeElement IteratorState::Iteration::Next(const DatasetContext& x) {
   const IteratorPosition::Scope scope(position.get());
-  MaybeElement element = iterator->Next(x);
+  MaybeElement element = late ? *std::exchange(late, std::nullopt) : iterator->Next(x);
+  if (const absl::Status end = HowItEnded(x.step); element.ok() && !end.ok()) {
+    late = std::move(element);
+    return end;
+  }
   if (!ended && (element.ok() || !HasEnded(x.step))) position->CountCall();
   ended = element.ok() && !*element;
   return element;
@@ -238,8 +255,6 @@ absl::Status IteratorState::Repeat(const StepInfo& step, const Node& caller, con
   WEIR_RETURN_IF_ERROR(iteration.status());
   for (; calls > 0; --calls) {
     const MaybeElement dropped = iteration->Next({step, caller, ahead_});
-    if (step.cancellation != nullptr && step.cancellation->cancelled())
-      return step.cancellation->status();
     if (!dropped.ok() && HasEnded(step)) return dropped.status();
     if (dropped.ok() && !*dropped) break;
   }

@@ -142,6 +142,7 @@ class IteratorState final : public Resource {
     DatasetPtr dataset;  // referenced by the iterator
     std::shared_ptr<IteratorPosition> position;
     std::unique_ptr<DatasetIterator> iterator;
+    std::optional<MaybeElement> late;  // came when the step that asked for it had ended
     bool ended = false;
 
     static absl::StatusOr<Iteration> Of(DatasetPtr dataset,

@@ -242,16 +242,16 @@ void Executor::Cancel(const absl::Status& why) {
 }
 
 absl::Status Executor::Run(absl::Span<const Tensor> feeds, Tensors* fetches,
-                           const RunOptions& options, int64_t step_id) {
+                           const RunOptions& options, int64_t step_id,
+                           std::optional<Clock::time_point> deadline) {
   Reserve().Refill();
   const ThreadPool::Caller caller(pool_, /*schedules=*/plan_->tasks.size() > 1);
   WEIR_ASSIGN_OR_RETURN(ExecutionState* const state, Acquire());
   StepInfo& step = state->step;
   step.step_id = step_id;
-  step.deadline.reset();
+  step.deadline = deadline;
   step.timeout = options.timeout;
   step.rendezvous = options.rendezvous;
-  if (options.timeout.count() > 0) step.deadline = Clock::now() + options.timeout;
   std::optional<StepTrace> trace;
   if (options.trace != nullptr) step.trace = &trace.emplace(options.trace);
   state->id.store(step_id, std::memory_order_release);

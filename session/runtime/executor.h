@@ -45,9 +45,10 @@ class Executor {
 
   const Plan& plan() const { return *plan_; }
   // Runs one step. `feeds` have the shapes that the plan was compiled for. `step_id` is any number
-  // that tells steps apart.
+  // that tells steps apart. A node that ends after `deadline`, if there is one, ends the step with
+  // DEADLINE_EXCEEDED; `options.timeout` is only named there.
   absl::Status Run(absl::Span<const Tensor> feeds, Tensors* fetches, const RunOptions& options,
-                   int64_t step_id);
+                   int64_t step_id, std::optional<std::chrono::steady_clock::time_point> deadline);
   // Runs the plan of a function's body as a part of the caller's step.
   absl::Status Call(const StepInfo& step, const Node& caller, absl::Span<const Tensor> args,
                     Tensors* results);

@@ -29,6 +29,7 @@ class TimeLimitedStep {
   absl::Span<const Tensor> feeds() const { return feeds_; }
   Tensors* fetches() { return &fetches_; }
   const RunOptions& options() const { return options_; }
+  std::chrono::steady_clock::time_point deadline() const { return deadline_; }
   // Sets the executor that runs the step; null when it has finished.
   void Begin(Executor* executor, int64_t step_id);
   void End(absl::Status status);
