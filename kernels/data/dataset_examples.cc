@@ -88,7 +88,7 @@ struct ExampleParser {
     return components;
   }
 
-  // The attribute has the shapes of sparse tensors, not those of the variants.
+  // A sparse tensor is a vector of three variants here, a ragged one a scalar.
   absl::Status CheckShapes(const Tensors& components) const {
     if (components.size() != spec.types.size()) {
       return InvalidArgument("There are ", components.size(), " features, but ", spec.types.size(),
@@ -100,7 +100,7 @@ struct ExampleParser {
                                DataTypeName(components[i].dtype()), ", not ",
                                DataTypeName(spec.types[i]), " as output_types has it");
       }
-      if (components[i].dtype() == DT_VARIANT || i >= spec.shapes.size()) continue;
+      if (i >= spec.shapes.size()) continue;
       if (spec.shapes[i].IsCompatibleWith(components[i].shape())) continue;
       return InvalidArgument("Feature ", i, " in the order of names has shape ",
                              components[i].shape().ToString(), ", but output_shapes has ",

@@ -247,11 +247,22 @@ absl::Status FixedLengthRecordDataset(KernelContext& c) {
 
 // ---- names of files
 
+// The folder where the names that match a pattern begin to differ; empty: the working folder.
+std::string FixedFolder(absl::string_view pattern) {
+  const absl::string_view fixed = pattern.substr(0, pattern.find_first_of("*?[\\"));
+  const size_t slash = fixed.rfind('/');
+  return std::string(
+      fixed.substr(0, slash == absl::string_view::npos ? 0 : std::max<size_t>(slash, 1)));
+}
+
 // The files, not folders, that match each pattern in turn, in the order of their names.
 absl::Status MatchingFilesDataset(KernelContext& c) {
   const auto flat = c.input(0).flat<std::string>();
   const std::vector<std::string> patterns(flat.begin(), flat.end());
   const auto open = [patterns](size_t i) -> absl::StatusOr<FileElements> {
+    const std::string folder = FixedFolder(patterns[i]);
+    if (!folder.empty() && !Files().Exists(folder))
+      return NotFound(folder, "; No such file or directory");
     WEIR_ASSIGN_OR_RETURN(std::vector<std::string> paths, MatchFiles(patterns[i]));
     std::erase_if(paths, [](const std::string& path) { return Files().IsDirectory(path); });
     if (!absl::StrContains(patterns[i], '/')) {  // as TensorFlow names files of the working folder

@@ -83,6 +83,7 @@ absl::StatusOr<Kernel> MakeHintHandle(const KernelInit& init) {
 absl::StatusOr<Kernel> MakeThreadPool(const KernelInit& init) {
   WEIR_ASSIGN_OR_RETURN(const int64_t count, NarrowAttr(init.node, "num_threads"));
   WEIR_RETURN_IF_ERROR(CheckThreads("num_threads", count));
+  WEIR_RETURN_IF_ERROR(NarrowAttr(init.node, "max_intra_op_parallelism").status());
   return MakeHintHandle<ThreadPoolHint>(init);
 }
 

@@ -198,6 +198,8 @@ absl::Status AutoShardDataset(KernelContext& c, bool reads_files) {
   if (workers <= 0) return InvalidArgument("num_workers must be greater than zero.");
   if (index < 0 || index >= workers)
     return InvalidArgument("index must be between 0 and ", workers - 1);
+  if (c.node().attr_or("num_replicas", int64_t{0}) < 0)
+    return InvalidArgument("num_replicas should be >= 0");
   const auto policy = static_cast<ShardPolicy>(c.node().attr<int64_t>("auto_shard_policy"));
   if (policy < ShardPolicy::kOff || policy > ShardPolicy::kHint)
     return InvalidArgument("auto_shard_policy is invalid: ", static_cast<int64_t>(policy));
@@ -205,6 +207,11 @@ absl::Status AutoShardDataset(KernelContext& c, bool reads_files) {
     WEIR_ASSIGN_OR_RETURN(DatasetPtr input, DatasetIn(c.input(0)));
     c.SetOutput(0, DatasetTensor(std::move(input)));
     return absl::OkStatus();
+  }
+  if (policy == ShardPolicy::kFile && !reads_files) {
+    return absl::NotFoundError(
+        "Found an unshardable source dataset: the data set reads no files that auto_shard_policy "
+        "FILE (1) could divide. Use DATA (2), which divides its elements, or OFF (-1).");
   }
   // AUTO divides the elements where there are no files to divide.
   if (policy != ShardPolicy::kData && (policy != ShardPolicy::kAuto || reads_files)) {
@@ -225,7 +232,7 @@ absl::StatusOr<Kernel> MakeAutoShard(const KernelInit& init) {
   const auto look = [&](const Node& node) {
     reads_files = reads_files || absl::c_linear_search(kFileReaders, node.op_name());
   };
-  if (init.attr<int64_t>("auto_shard_policy") == static_cast<int64_t>(ShardPolicy::kAuto))
+  if (init.attr<int64_t>("auto_shard_policy") >= static_cast<int64_t>(ShardPolicy::kAuto))
     WEIR_RETURN_IF_ERROR(VisitNodesBehind(*init.node.input(0).node, init.functions, look));
   return Kernel([reads_files](KernelContext& c) { return AutoShardDataset(c, reads_files); });
 }

@@ -109,9 +109,9 @@ class SqlRows {
 
   absl::Status Prepare() {
     if (sqlite3_prepare_v2(database_, query_.text.data(), static_cast<int>(query_.text.size()),
-                           &statement_, nullptr) != SQLITE_OK ||
-        statement_ == nullptr)
+                           &statement_, nullptr) != SQLITE_OK)
       return Error("query cannot be prepared");
+    // An empty query has no statement, and no columns.
     const auto columns = static_cast<size_t>(sqlite3_column_count(statement_));
     if (columns == query_.types.size()) return absl::OkStatus();
     return InvalidArgument("The number of columns in query (", columns,

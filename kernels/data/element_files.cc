@@ -81,6 +81,8 @@ std::string ShardName(int64_t shard) { return absl::StrFormat("%08d%s", shard, k
 
 absl::StatusOr<SavedDataset> ReadSavedDataset(const std::string& path) {
   const std::string file = JoinPath(path, kMetadataFile);
+  // Also if a part of the path is a file, where Open has another code.
+  if (!Files().Exists(file)) return NotFound(file, "; No such file or directory");
   WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(file));
   proto::data::experimental::SnapshotMetadataRecord record;
   if (!ParseBytes(bytes, &record).ok()) return DataLoss(file, " is not a SnapshotMetadataRecord");

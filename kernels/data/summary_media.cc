@@ -129,7 +129,9 @@ absl::Status AddAudio(const Tensor& tags, const Tensor& sounds, float rate, int6
   }
   if (!(rate > 0 && rate < 1e9f)) return InvalidArgument("sample_rate must be one number > 0");
   const int64_t frames = sounds.dim(1), channels = sounds.rank() == 3 ? sounds.dim(2) : 1;
-  if (channels < 1 || channels > 65535 || frames * channels >= (int64_t{1} << 30)) {
+  if (channels < 1 || channels > 65535)
+    return InvalidArgument("num_channels must be in (0, 2^16), got: ", channels);
+  if (frames * channels >= (int64_t{1} << 30)) {
     return InvalidArgument("sounds of shape ", sounds.shape().ToString(),
                            " do not fit the WAV format");
   }

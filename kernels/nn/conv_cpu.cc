@@ -291,6 +291,10 @@ absl::Status RunPadded(KernelContext& ctx, const ConvAttributes& a, const Padded
   const Shape shape = s.OutputShape(a.layout);
   if (shape.num_elements() == 0) return InvalidArgument("Output tensor can't be empty");
   WEIR_ASSIGN_OR_RETURN(Tensor * result, ctx.AllocateOutput(0, shape));
+  if (filter.num_elements() == 0) {
+    std::memset(result->raw(), 0, result->num_bytes());
+    return absl::OkStatus();
+  }
   return Compute<T>(ctx, ConvPass::kForward, s, false, fast, images, filter, *result, *result);
 }
 

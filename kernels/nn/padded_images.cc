@@ -57,8 +57,6 @@ absl::Status ReadSize(const Tensor& size, Side* rows, Side* columns) {
 }
 
 absl::Status CheckPadding(int64_t before, int64_t after, int64_t size, int offset) {
-  if (before < 0 || after < 0)
-    return InvalidArgument("paddings must be non-negative: ", before, " ", after);
   if (std::max(before, after) <= size - offset) return absl::OkStatus();
   return InvalidArgument("paddings must be ", offset == 0 ? "no greater than" : "less than",
                          " the dimension size: ", before, ", ", after, " for a size of ", size);
@@ -72,6 +70,10 @@ absl::Status ReadPaddings(const Tensor& paddings, int offset, Side* rows, Side* 
   if (paddings.dim(0) != 4) {
     return InvalidArgument("The first dimension of paddings must be the rank of inputs: 4, but is ",
                            paddings.dim(0));
+  }
+  for (int64_t i = 0; i < 8; ++i) {
+    if (paddings.IntAt(i) < 0)
+      return InvalidArgument("Paddings must be non-negative, got ", paddings.IntAt(i));
   }
   for (const int64_t i : {0, 1, 6, 7}) {
     if (paddings.IntAt(i) == 0) continue;

@@ -261,7 +261,7 @@ struct MulOf {
 };
 template <class T>
 struct DivOf {
-  static constexpr bool kDivides = std::is_integral_v<T>;
+  static constexpr bool kDivides = true;
   static T Apply(T a, T b) {
     return static_cast<T>(ScalarMath<Wide<T>>::Div(Wide<T>(a), Wide<T>(b)));
   }

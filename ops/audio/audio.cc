@@ -48,7 +48,7 @@ absl::Status SpectrogramShape(ShapeContext& c) {
   constexpr int64_t kMost = int64_t{1} << 31;
   if (size < 2 || size > kMost)
     return InvalidArgument("window_size must be > 1 and < 2^31, got ", size);
-  if (stride < 1) return InvalidArgument("stride must be > 0, got ", stride);
+  if (stride < 1) return InvalidArgument("stride must be strictly positive, got ", stride);
   const auto fft_size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(size)));
   c.set_output(0,
                Shape({input.dim(1), CountWindows(input.dim(0), size, stride), 1 + fft_size / 2}));
@@ -72,6 +72,8 @@ absl::Status MicrofrontendShape(ShapeContext& c) {
   WEIR_ASSIGN_OR_RETURN(int64_t step, MulDims(c.attr<int64_t>("window_step"), rate));
   window /= 1000;
   step /= 1000;
+  if (audio.rank() == 1 && audio.dim(0) >= 0 && step <= 0)
+    return InvalidArgument("Divisor must be positive but is ", step);
   WEIR_ASSIGN_OR_RETURN(int64_t stack,
                         AddDims(c.attr<int64_t>("left_context"), c.attr<int64_t>("right_context")));
   WEIR_ASSIGN_OR_RETURN(stack, AddDims(stack, 1));

@@ -29,8 +29,10 @@ absl::Status DecodeGifShape(ShapeContext& c) { return DecodedShape(c, Shape({-1,
 // WebP files have 3 or 4 channels.
 absl::Status DecodeWebpShape(ShapeContext& c) {
   const auto channels = c.attr<int64_t>("channels");
+  if (channels < 0) return InvalidArgument("channels must be non-negative, got ", channels);
   if (channels != 0 && channels != 3 && channels != 4)
-    return InvalidArgument("channels must be 0, 3 or 4, got ", channels);
+    return InvalidArgument("WebP only supports 3 or 4 channels, or 0 for those of the file, got ",
+                           channels);
   return DecodeGifShape(c);
 }
 

@@ -215,6 +215,34 @@ def parser():
     return arguments
 
 
+class Files:
+    """The files that calls read. Calls write and delete files; what one of them leaves must not be another one's input."""
+
+    def __init__(self, kept, theirs, ours):
+        shutil.copytree(theirs, kept)
+        self.kept, self.folders = kept, (theirs, ours)
+        self.listings = [self._listing(folder) for folder in self.folders]
+
+    @staticmethod
+    def _listing(folder):
+        found = {}
+        for path, folders, names in os.walk(folder):
+            for name in folders + names:
+                stat = os.lstat(os.path.join(path, name))
+                found[os.path.relpath(os.path.join(path, name), folder)] = stat.st_mtime_ns if name in names else 0
+        return found
+
+    def restore(self):
+        for i, folder in enumerate(self.folders):
+            if self._listing(folder) == self.listings[i]:
+                continue
+            for name in os.listdir(folder):
+                path = os.path.join(folder, name)
+                shutil.rmtree(path) if os.path.isdir(path) and not os.path.islink(path) else os.remove(path)
+            shutil.copytree(self.kept, folder, dirs_exist_ok=True)
+            self.listings[i] = self._listing(folder)
+
+
 def search(args, ops, graph_of):
     """Compares calls of `ops`; graph_of(op, seed) returns (bytes of a graph, number of changes). Prints the differences, and
     returns their number."""
@@ -230,10 +258,12 @@ def search(args, ops, graph_of):
         tensorflow, weir = peers.TensorFlow(), peers.Weir(program, ours)
         op_calls.write_files(theirs, tensorflow)
         shutil.copytree(theirs, ours)
+        files = Files(os.path.join(folder, 'files'), theirs, ours)
         for op in ops:
             for seed in range(args.seed, args.seed + args.calls):
                 data, changes = graph_of(op, seed)
                 kind, said = difference(tensorflow.run(data), weir.run(data), names_in(data))
+                files.restore()
                 if kind not in kinds or (kind == 'words' and changes > 1):
                     continue  # with several faults each runtime may report a different one
                 text = '%s %s %d\n      %s\n      %s' % (op, kind, seed, describe(data, op), said)

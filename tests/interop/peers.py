@@ -245,6 +245,6 @@ def _array(value):
         array = np.empty(len(value['strings']), object)
         array[:] = [bytes.fromhex(s) for s in value['strings']]
         return array.reshape(shape)
-    if 'hex' not in value:
-        return None
+    if 'hex' not in value or not value['hex'] and np.prod([max(n, 1) for n in shape], dtype=float) > 2**60:
+        return None  # NumPy has no empty arrays of such shapes
     return np.frombuffer(bytes.fromhex(value['hex']), tf.as_dtype(value['dtype']).as_numpy_dtype).reshape(shape)

@@ -132,7 +132,7 @@ TEST_F(DatasetChoiceTest, WorkersShareElements) {
   EXPECT_EQ(shard("AutoShardDataset", 9, 8, 2), "end");
   EXPECT_THAT(shard("AutoShardDataset", 9, 1, 2),
               HasSubstr("the dataset only has 7 file(s) or element(s)"));
-  EXPECT_THAT(shard("AutoShardDataset", 3, 1, 1), HasSubstr("UNIMPLEMENTED")) << "FILE";
+  EXPECT_THAT(shard("AutoShardDataset", 3, 1, 1), HasSubstr("unshardable source")) << "FILE";
   EXPECT_THAT(shard("AutoShardDataset", 3, 1, 4), HasSubstr("auto_shard_policy is invalid"));
   EXPECT_THAT(shard("AutoShardDataset", 3, 3, 2), HasSubstr("index must be between 0 and 2"));
 }

@@ -68,6 +68,7 @@ TEST_F(DatasetValuesTest, ElementsHaveIndices) {
   EXPECT_EQ(At(Map(Range(0, 5), true), 3), "9");
   EXPECT_EQ(At(Repeat(Range(0, 3), 2), 4), "1");
   EXPECT_EQ(At(Make("ShardDataset", {Range(0, 7).handle, Number(3), Number(1)}), 1), "4");
+  EXPECT_EQ(At(Make("ShardDataset", {Range(0, 7).handle, Number(-1), Number(1)}), 1), "1");
   EXPECT_EQ(At(Both("ConcatenateDataset", Range(0, 3), Range(5, 7)), 4), "6");
   EXPECT_EQ(At(Counted("SkipDataset", Range(0, 7), 3), 1), "4");
   EXPECT_EQ(At(Counted("TakeDataset", Range(0, 7), 3), 2), "2");

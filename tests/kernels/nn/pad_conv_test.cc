@@ -34,6 +34,17 @@ TEST(PadConv, IsConv2DOfPaddedImages) {
   EXPECT_THAT((*out)[0].flat<float>(), testing::ElementsAreArray((*out)[1].flat<float>()));
 }
 
+TEST(PadConv, AFilterWithoutElementsGivesZeros) {
+  Graph g;
+  const Output x = Const(g, Tensor::Zeros(DT_FLOAT, Shape({1, 4, 5, 2})));
+  const Output w = Const(g, Tensor::Zeros(DT_FLOAT, Shape({0, 3, 2, 3})));
+  const Output paddings = Const(g, Tensor::Of<int32_t>({4, 2}, {0, 0, 2, 1, 2, 0, 0, 0}));
+  const auto out = Evaluate(g, {FusedPadConv2D(x, paddings, w, "REFLECT", {.padding = "SAME"})});
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_EQ((*out)[0].shape(), Shape({1, 7, 7, 3}));
+  EXPECT_THAT((*out)[0].flat<float>(), testing::Each(0));
+}
+
 TEST(PadConv, BuildersInferTheShape) {
   Graph g;
   const Output images = Placeholder(g, DT_FLOAT, {2, 4, 5, 3});
@@ -68,6 +79,7 @@ TEST(PadConv, RejectsPaddingsAndShapes) {
        attrs,
        "paddings must be less than"},
       {op, {images, paddings({0, 0, -1, 0, 0, 0, 0, 0}), filter}, attrs, "must be non-negative"},
+      {op, {images, paddings({0, -1, 0, 0, 0, 0, 0, 0}), filter}, attrs, "must be non-negative"},
       {op, {images, paddings({1, 0, 0, 0, 0, 0, 0, 0}), filter}, attrs, "only support spatial"},
       {op, {images, Tensor::Of<int32_t>({2, 2}, {0, 0, 0, 0}), filter}, attrs, "rank of inputs"},
       {op, {images, none, thin}, attrs, "must have the same depth"},
