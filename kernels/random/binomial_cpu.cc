@@ -131,6 +131,10 @@ absl::Status RunStateless(KernelContext& c) {
 }
 
 absl::Status RunStateful(KernelContext& c) {
+  // Also where nothing is drawn.
+  if (c.input(1).rank() != 0) {
+    return InvalidArgument("algorithm must be of shape [], not ", c.input(1).shape().ToString());
+  }
   return RunBinomial(c, 2, 3, [&](int64_t batches, int64_t samples) {
     // The same count as in TensorFlow.
     return GeneratorInput(c, batches * 2 * 100 * (samples + 3) / 4);

@@ -491,7 +491,7 @@ absl::StatusOr<int32_t> Executor::RunMarker(ExecutionState& state, int32_t i) co
   const Loop& loop = plan_->loops[instruction.loop];
   if (instruction.mark == Instruction::Mark::kTest) {
     const Tensor& condition = state.slots[plan_->indices[instruction.inputs]];
-    if (condition.num_elements() != 1) {
+    if (condition.rank() != 0) {
       const absl::Status error = InvalidArgument("The input must be a scalar, but it has shape ",
                                                  condition.shape().ToString());
       return AtNode(*instruction.reported_node, *instruction.device, error, state.step.call);
