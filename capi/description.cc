@@ -92,8 +92,7 @@ class Finisher {
     WEIR_RETURN_IF_ERROR(Inputs());
     if (graph_.functions() != nullptr && graph_.ops().Find(desc_.op) == nullptr &&
         graph_.functions()->FindDef(desc_.op) != nullptr) {
-      return Unimplemented("the call of function ", desc_.op, " as an operation; use ",
-                           "PartitionedCall, or import it");
+      return AddCall(desc_, graph_);
     }
     WEIR_ASSIGN_OR_RETURN(const OpSpec* const op, Op());
     if (desc_.arguments.size() != op->inputs().size()) {

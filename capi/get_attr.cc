@@ -35,6 +35,7 @@ int64_t SizeOf(const T&) {
 
 // Sets the metadata of an attribute's value.
 struct Describe {
+  TF_AttrType declared;  // of an empty list
   TF_AttrMetadata* metadata;
 
   template <class T>
@@ -47,7 +48,7 @@ struct Describe {
     for (const auto& value : list) total += total < 0 ? 0 : std::max<int64_t>(0, SizeOf(T(value)));
     *metadata = {1, static_cast<int64_t>(list.size()), Kind(T()).type, list.empty() ? -1 : total};
   }
-  void operator()(AttrValue::EmptyList) const { *metadata = {1, 0, TF_ATTR_STRING, -1}; }
+  void operator()(AttrValue::EmptyList) const { *metadata = {1, 0, declared, -1}; }
 };
 
 struct NameKind {
@@ -61,6 +62,14 @@ struct NameKind {
   }
   std::string operator()(AttrValue::EmptyList) const { return "list(none)"; }
 };
+
+// Returns the kind that the op's signature declares.
+TF_AttrType Declared(const OpSpec& op, const char* name) {
+  const AttrSpec* const spec = op.FindAttr(name);
+  if (spec == nullptr) return TF_ATTR_STRING;
+  return spec->kind == AttrSpec::Kind::kFunction ? TF_ATTR_FUNC
+                                                 : static_cast<TF_AttrType>(spec->kind);
+}
 
 absl::StatusOr<const AttrValue*> Find(TF_Operation* oper, const char* name) {
   const AttrValue* const value = NodeOf(oper)->FindAttr(name);
@@ -123,6 +132,7 @@ using weir::capi::GetAttr;
 using weir::capi::GetList;
 using weir::capi::GetValue;
 using weir::capi::HaveAll;
+using weir::capi::NodeOf;
 using weir::capi::SetBuffer;
 using weir::capi::SetStatus;
 
@@ -131,7 +141,8 @@ TF_AttrMetadata TF_OperationGetAttrMetadata(TF_Operation* oper, const char* attr
   TF_AttrMetadata metadata = {};
   GetAttr("TF_OperationGetAttrMetadata", oper, attr_name, &metadata, status, [&]() -> absl::Status {
     WEIR_ASSIGN_OR_RETURN(const weir::AttrValue* const value, weir::capi::Find(oper, attr_name));
-    std::visit(weir::capi::Describe{&metadata}, value->value());
+    const TF_AttrType declared = weir::capi::Declared(NodeOf(oper)->op(), attr_name);
+    std::visit(weir::capi::Describe{declared, &metadata}, value->value());
     return absl::OkStatus();
   });
   return metadata;

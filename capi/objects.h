@@ -58,6 +58,9 @@ absl::StatusOr<Outputs> OutputsOf(const TF_Output* outputs, int count, const Gra
 // Same for targets.
 absl::StatusOr<std::vector<Operation>> TargetsOf(const TF_Operation* const* targets, int count,
                                                  const Graph& graph);
+// Adds the operation of a description whose op is a function of the graph.
+absl::StatusOr<Node*> AddCall(const TF_OperationDescription& desc, Graph& graph);
+
 // Converts a handle; {NULL, -1} if it is invalid.
 TF_Output HandleOf(const Output& output);
 
@@ -93,6 +96,9 @@ struct TF_Graph {
   std::unique_ptr<weir::Graph> graph ABSL_GUARDED_BY(mutex) = std::make_unique<weir::Graph>();
   std::set<TF_Session*> sessions ABSL_GUARDED_BY(mutex);
   bool is_deleted ABSL_GUARDED_BY(mutex) = false;
+  // Of the condition or the body of a loop: the graph that the loop is added to, and its inputs.
+  TF_Graph* parent = nullptr;
+  std::vector<TF_Output> parent_inputs;
 };
 
 struct TF_SessionOptions {

@@ -393,6 +393,68 @@ TF_CAPI_EXPORT extern void TF_AddGradientsWithPrefix(TF_Graph* g, const char* pr
                                                      int ny, TF_Output* x, int nx, TF_Output* dx,
                                                      TF_Status* status, TF_Output* dy);
 
+// ---- functions
+
+// A function, and how it is made.
+typedef struct TF_Function TF_Function;
+typedef struct TF_FunctionOptions TF_FunctionOptions;
+
+// Makes a function of operations of a graph; of all that make none of the inputs if num_opers is
+// -1. The inputs become arguments and the outputs results, named after their operations or by
+// output_names. With `append_hash_to_fn_name`, the name is `fn_name` and a hash of the function.
+// INVALID_ARGUMENT for an operation that needs another one outside, and for names that occur
+// twice.
+TF_CAPI_EXPORT extern TF_Function* TF_GraphToFunction(
+    const TF_Graph* fn_body, const char* fn_name, unsigned char append_hash_to_fn_name,
+    int num_opers, const TF_Operation* const* opers, int ninputs, const TF_Output* inputs,
+    int noutputs, const TF_Output* outputs, const char* const* output_names,
+    const TF_FunctionOptions* opts, const char* description, TF_Status* status);
+TF_CAPI_EXPORT extern void TF_DeleteFunction(TF_Function* func);
+TF_CAPI_EXPORT extern const char* TF_FunctionName(TF_Function* func);
+// Convert a function to and from a serialized FunctionDef.
+TF_CAPI_EXPORT extern void TF_FunctionToFunctionDef(TF_Function* func, TF_Buffer* output_func_def,
+                                                    TF_Status* status);
+TF_CAPI_EXPORT extern TF_Function* TF_FunctionImportFunctionDef(const void* proto, size_t proto_len,
+                                                                TF_Status* status);
+// Set and return an attribute as a serialized AttrValue.
+TF_CAPI_EXPORT extern void TF_FunctionSetAttrValueProto(TF_Function* func, const char* attr_name,
+                                                        const void* proto, size_t proto_len,
+                                                        TF_Status* status);
+TF_CAPI_EXPORT extern void TF_FunctionGetAttrValueProto(TF_Function* func, const char* attr_name,
+                                                        TF_Buffer* output_attr_value,
+                                                        TF_Status* status);
+// Adds a function, whose name operations then have as their op, to a graph; and, unless it is null,
+// the function that is its gradient. INVALID_ARGUMENT if the graph has another one of that name.
+TF_CAPI_EXPORT extern void TF_GraphCopyFunction(TF_Graph* g, const TF_Function* func,
+                                                const TF_Function* grad, TF_Status* status);
+// Return the number of functions, and write at most max_func of them, which the caller deletes.
+TF_CAPI_EXPORT extern int TF_GraphNumFunctions(TF_Graph* g);
+TF_CAPI_EXPORT extern int TF_GraphGetFunctions(TF_Graph* g, TF_Function** funcs, int max_func,
+                                               TF_Status* status);
+
+// ---- loops
+
+// A loop under construction: the caller builds the condition and the body in their graphs, from the
+// inputs, and sets `cond_output`, each of `body_outputs`, and `name`.
+typedef struct TF_WhileParams {
+  const int ninputs;
+  TF_Graph* const cond_graph;
+  const TF_Output* const cond_inputs;
+  TF_Output cond_output;
+  TF_Graph* const body_graph;
+  const TF_Output* const body_inputs;
+  TF_Output* const body_outputs;
+  const char* name;
+} TF_WhileParams;
+
+// Begins a loop with variables that start with these values.
+TF_CAPI_EXPORT extern TF_WhileParams TF_NewWhile(TF_Graph* g, TF_Output* inputs, int ninputs,
+                                                 TF_Status* status);
+// Adds the loop, and writes the last values of its variables. Either function frees the parameters.
+TF_CAPI_EXPORT extern void TF_FinishWhile(const TF_WhileParams* params, TF_Status* status,
+                                          TF_Output* outputs);
+TF_CAPI_EXPORT extern void TF_AbortWhile(const TF_WhileParams* params);
+
 // ---- the library
 
 // Returns the serialized OpList of all ops.
