@@ -248,6 +248,14 @@ TF_CAPI_EXPORT extern void TF_OperationToNodeDef(TF_Operation* oper, TF_Buffer* 
 // Returns the GraphDef as text and its length, in memory of malloc.
 TF_CAPI_EXPORT extern const char* TF_GraphDebugString(TF_Graph*, size_t* len);
 
+// Computes an output that only constants determine; returns 1, and the tensor, which the caller
+// deletes, or 0 if the output depends on something else.
+TF_CAPI_EXPORT extern unsigned char TF_TryEvaluateConstant(TF_Graph* graph, TF_Output output,
+                                                           TF_Tensor** result, TF_Status* status);
+// Lets an input take another output, of the same type.
+TF_CAPI_EXPORT extern void TF_UpdateEdge(TF_Graph* graph, TF_Output new_src, TF_Input dst,
+                                         TF_Status* status);
+
 // ---- imports
 
 // How a GraphDef is imported, and what was.
@@ -459,6 +467,25 @@ TF_CAPI_EXPORT extern void TF_AbortWhile(const TF_WhileParams* params);
 
 // Returns the serialized OpList of all ops.
 TF_CAPI_EXPORT extern TF_Buffer* TF_GetAllOpList(void);
+
+// A loaded library of plug-ins.
+typedef struct TF_Library TF_Library;
+// Loads a library; NOT_FOUND with the loader's message if that fails, as it does for custom ops in
+// C++, which need TensorFlow's own library. It stays loaded after its handle is deleted.
+TF_CAPI_EXPORT extern TF_Library* TF_LoadLibrary(const char* library_filename, TF_Status* status);
+// Returns the serialized OpList of the library's ops: empty.
+TF_CAPI_EXPORT extern TF_Buffer TF_GetOpList(TF_Library* lib_handle);
+TF_CAPI_EXPORT extern void TF_DeleteLibraryHandle(TF_Library* lib_handle);
+
+// A server. This library has none: TF_NewServer is UNIMPLEMENTED.
+typedef struct TF_Server TF_Server;
+TF_CAPI_EXPORT extern TF_Server* TF_NewServer(const void* proto, size_t proto_len,
+                                              TF_Status* status);
+TF_CAPI_EXPORT extern void TF_ServerStart(TF_Server* server, TF_Status* status);
+TF_CAPI_EXPORT extern void TF_ServerStop(TF_Server* server, TF_Status* status);
+TF_CAPI_EXPORT extern void TF_ServerJoin(TF_Server* server, TF_Status* status);
+TF_CAPI_EXPORT extern const char* TF_ServerTarget(TF_Server* server);
+TF_CAPI_EXPORT extern void TF_DeleteServer(TF_Server* server);
 
 #ifdef __cplusplus
 }  // extern "C"
