@@ -388,6 +388,35 @@ TF_CAPI_EXPORT extern int64_t TF_DeviceListMemoryBytes(const TF_DeviceList* list
 TF_CAPI_EXPORT extern uint64_t TF_DeviceListIncarnation(const TF_DeviceList* list, int index,
                                                         TF_Status* status);
 
+// ---- deprecated sessions
+
+// A session that owns its graph, and whose functions take the names of tensors and operations.
+typedef struct TF_DeprecatedSession TF_DeprecatedSession;
+TF_CAPI_EXPORT extern TF_DeprecatedSession* TF_NewDeprecatedSession(const TF_SessionOptions*,
+                                                                    TF_Status* status);
+TF_CAPI_EXPORT extern void TF_CloseDeprecatedSession(TF_DeprecatedSession*, TF_Status* status);
+TF_CAPI_EXPORT extern void TF_DeleteDeprecatedSession(TF_DeprecatedSession*, TF_Status* status);
+// UNIMPLEMENTED: sessions do not share state.
+TF_CAPI_EXPORT extern void TF_Reset(const TF_SessionOptions* opt, const char** containers,
+                                    int ncontainers, TF_Status* status);
+// Adds the nodes of a serialized GraphDef, whose inputs may be nodes that were added before.
+TF_CAPI_EXPORT extern void TF_ExtendGraph(TF_DeprecatedSession*, const void* proto,
+                                          size_t proto_len, TF_Status*);
+// As TF_SessionRun, TF_SessionPRunSetup and TF_SessionPRun.
+TF_CAPI_EXPORT extern void TF_Run(TF_DeprecatedSession*, const TF_Buffer* run_options,
+                                  const char** input_names, TF_Tensor** inputs, int ninputs,
+                                  const char** output_names, TF_Tensor** outputs, int noutputs,
+                                  const char** target_oper_names, int ntargets,
+                                  TF_Buffer* run_metadata, TF_Status*);
+TF_CAPI_EXPORT extern void TF_PRunSetup(TF_DeprecatedSession*, const char** input_names,
+                                        int ninputs, const char** output_names, int noutputs,
+                                        const char** target_oper_names, int ntargets,
+                                        const char** handle, TF_Status*);
+TF_CAPI_EXPORT extern void TF_PRun(TF_DeprecatedSession*, const char* handle,
+                                   const char** input_names, TF_Tensor** inputs, int ninputs,
+                                   const char** output_names, TF_Tensor** outputs, int noutputs,
+                                   const char** target_oper_names, int ntargets, TF_Status*);
+
 // ---- gradients
 
 // Adds the gradients of the sum of the ys by each x, and writes them to `dy`, {NULL, -1} where no y
