@@ -151,7 +151,8 @@ TF_CAPI_EXPORT extern TF_Output TF_OperationInput(TF_Input oper_in);
 TF_CAPI_EXPORT extern void TF_OperationAllInputs(TF_Operation* oper, TF_Output* inputs,
                                                  int max_inputs);
 // Return the number of something, and write at most max_... of it: the inputs that take an output,
-// and the operations that run before and after one.
+// and the operations that run before and after one. No other thread may add operations
+// meanwhile.
 TF_CAPI_EXPORT extern int TF_OperationOutputNumConsumers(TF_Output oper_out);
 TF_CAPI_EXPORT extern int TF_OperationOutputConsumers(TF_Output oper_out, TF_Input* consumers,
                                                       int max_consumers);
