@@ -30,7 +30,7 @@ COPTS = [
 ]
 
 # Each folder may include the folders before it; tests may include everything.
-_ORDER = ["proto", "core", "ops", "kernels", "session", "onnx", "serving", "rpc"]
+_ORDER = ["proto", "core", "ops", "kernels", "session", "onnx", "serving", "rpc", "capi"]
 _TOP = ["tools", "examples", "tests"]
 
 def visible_from(folder):
