@@ -22,9 +22,10 @@ PreparedClusterStep::~PreparedClusterStep() {
   if (*is_evicted) Deregister(registered);
 }
 
-ClusterSteps::ClusterSteps(ClusterTask& own, std::string session, std::vector<SessionTask> tasks,
-                           const proto::ConfigProto& config, const GraphLimits& limits)
-    : own_(own),
+ClusterSteps::ClusterSteps(const SessionCluster& cluster, std::string session,
+                           std::vector<SessionTask> tasks, const proto::ConfigProto& config,
+                           const GraphLimits& limits)
+    : cluster_(cluster),
       session_(std::move(session)),
       config_(std::make_unique<proto::ConfigProto>(config)),
       graph_(limits),
@@ -125,7 +126,7 @@ absl::StatusOr<std::shared_ptr<const PreparedClusterStep>> ClusterSteps::Claim(
 absl::StatusOr<std::shared_ptr<const PreparedClusterStep>> ClusterSteps::PrepareNew(
     const Entry& entry, const StepNames& names, Cancellation* cancellation,
     std::chrono::milliseconds limit) {
-  auto step = std::make_shared<PreparedClusterStep>(RegisteredStep{own_, session_, {}, {}, {}},
+  auto step = std::make_shared<PreparedClusterStep>(RegisteredStep{cluster_, session_, {}, {}, {}},
                                                     entry.is_evicted);
   WEIR_ASSIGN_OR_RETURN(StepPartition partition, Cut(names, &step->request));
   WEIR_RETURN_IF_ERROR(Register(std::move(partition), &step->registered, cancellation, limit));
@@ -156,7 +157,7 @@ absl::Status ClusterSteps::Register(StepPartition partition, RegisteredStep* ste
   }
   std::vector<proto::RegisterGraphResponse> responses;
   const std::vector<absl::Status> statuses =
-      CallTasks(own_, tasks, "RegisterGraph", &ClusterTask::RegisterGraph, requests, &responses,
+      CallTasks(cluster_, tasks, "RegisterGraph", &ClusterTask::RegisterGraph, requests, &responses,
                 {.cancellation = cancellation, .limit = limit});
   for (size_t i = 0; i < tasks.size(); ++i) {
     if (!statuses[i].ok()) continue;

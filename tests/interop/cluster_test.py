@@ -119,6 +119,30 @@ def failures(cluster):
     return run
 
 
+def propagated(target):
+    """The client gives the cluster, in which tasks have other names; its session has variables of its own."""
+    config = tf1.ConfigProto()
+    job = config.cluster_def.job.add(name="other")
+    for i, address in enumerate(target):
+        job.tasks[i] = address
+    with tf.Graph().as_default():
+        with tf1.device("/job:other/task:0"):
+            v = tf1.get_variable("propagated", [], initializer=tf1.constant_initializer(2.0), use_resource=True)
+        with tf1.device("/job:other/task:1"):
+            y = v * 3.0
+        with tf1.Session("grpc://" + target[1], config=config) as session:
+            session.run(v.initializer)
+            values = [float(session.run(y)), sorted(d.name for d in session.list_devices())]
+        with tf1.Session("grpc://" + target[1], config=config) as session:
+            try:
+                session.run(y)
+                values.append("the second session sees the variable")
+            except tf.errors.FailedPreconditionError:
+                pass
+    devices = ["/job:other/replica:0/task:%d/device:CPU:0" % i for i in range(2)]
+    return [] if values == [6.0, devices] else values
+
+
 def equal(a, b):
     if isinstance(a, (list, tuple)):
         return len(a) == len(b) and all(equal(x, y) for x, y in zip(a, b))
@@ -164,6 +188,10 @@ def faults_of(serve, weir_jobs):
             if not equal(expected, got):
                 faults += 1
                 print("%s: TensorFlow alone %s, with Weir's %s %s" % (make.__name__, expected, weir_jobs, got))
+        got = propagated([tasks["ps"][0], tasks["worker"][0]])
+        if got:
+            faults += 1
+            print("propagated, with Weir's %s: %s" % (weir_jobs, got))
     finally:
         faults += sum(stop(task) != 0 for task in weir)
     del others
@@ -173,7 +201,7 @@ def faults_of(serve, weir_jobs):
 def main():
     mixes = (["ps"], ["worker"], ["ps", "worker"])
     faults = sum(faults_of(sys.argv[1], mix) for mix in mixes)
-    print("5 graphs on %d clusters, %d faults" % (len(mixes), faults))
+    print("6 graphs on %d clusters, %d faults" % (len(mixes), faults))
     os._exit(1 if faults else 0)
 
 

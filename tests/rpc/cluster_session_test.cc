@@ -120,6 +120,52 @@ TEST_F(ClusterSessionTest, SessionsOfSeveralMastersShareVariables) {
   EXPECT_TRUE(absl::IsFailedPrecondition(second.Run({read}).status()));
 }
 
+// The tasks have other names in it, and another is the first.
+TEST_F(ClusterSessionTest, TheClientMayGiveTheCluster) {
+  const std::vector<std::string> addresses = {cluster_.AddressOf({"worker", 1}),
+                                              cluster_.AddressOf({"worker", 0}),
+                                              cluster_.AddressOf({"ps", 0})};
+  EnableGrpcTargets({.cluster = {{"train", addresses}}});
+  Graph g;
+  Output handle, scaled;
+  Operation initialize;
+  {
+    const DeviceScope on(g, "/job:train/task:2");
+    handle = Output(AddNode(g, "VarHandleOp", {},
+                            {{"dtype", DT_FLOAT}, {"shape", Shape()}, {"shared_name", "v"}}, "v"));
+    initialize = Operation(AddNode("AssignVariableOp", {handle, Const(g, 3.f)}));
+  }
+  const Output read = AddOp("ReadVariableOp", {handle}, {{"dtype", DT_FLOAT}});
+  {
+    const DeviceScope on(g, "/job:train/task:0");
+    scaled = read * 2.f;
+  }
+  const Output y = scaled + 1.f;
+  {
+    Session session = Open(g, *worker_);
+    ASSERT_TRUE(session.Run(initialize).ok());
+    EXPECT_EQ(Value(session.Run({y})), 7.f);
+    // It has variables of its own.
+    Session next = Open(g, *worker_);
+    EXPECT_TRUE(absl::IsFailedPrecondition(next.Run({y}).status()));
+    Graph names;
+    {
+      const DeviceScope on(names, kPs);
+      Const(names, 1.f);
+    }
+    const absl::Status status = Session::Create(names, {.target = worker_->target()}).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(status.message(), HasSubstr("/job:train/replica:0/task:2/device:CPU:0"));
+  }
+  for (const std::vector<std::string>& wrong :
+       {std::vector<std::string>{addresses[0]}, {addresses[1], addresses[1]}}) {
+    EnableGrpcTargets({.cluster = {{"train", wrong}}});
+    const absl::Status status = Session::Create(g, {.target = worker_->target()}).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(status.message(), HasSubstr("ConfigProto.cluster_def"));
+  }
+}
+
 TEST_F(ClusterSessionTest, LoopsAndBranchesOverTasks) {
   Graph g;
   const Output n = Placeholder(g, DT_INT32, Shape(), "n");
