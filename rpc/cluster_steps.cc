@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "weir/proto/worker.pb.h"
+#include "weir/rpc/cluster/lower_functional_ops.h"
 #include "weir/rpc/cluster/partition.h"
 #include "weir/rpc/cluster/task_calls.h"
 #include "weir/session/passes/passes.h"
@@ -36,13 +37,17 @@ ClusterSteps::~ClusterSteps() = default;
 
 absl::Status ClusterSteps::Begin(const proto::GraphDef& def) {
   const WriterLock lock(graph_mutex_);
-  WEIR_RETURN_IF_ERROR(graph_.Begin(def));
+  proto::GraphDef lowered = def;
+  LowerFunctionalOps(nullptr, &lowered);
+  WEIR_RETURN_IF_ERROR(graph_.Begin(lowered));
   return placed_ = placement_.PlaceNewNodes();
 }
 
 absl::StatusOr<int64_t> ClusterSteps::Extend(const proto::GraphDef& nodes, int64_t version) {
   const MutexLock one_at_a_time(extend_mutex_);
-  return graph_.Extend(nodes, version, [this](const std::function<absl::Status()>& add) {
+  proto::GraphDef lowered = nodes;
+  LowerFunctionalOps(graph_.graph().functions(), &lowered);
+  return graph_.Extend(lowered, version, [this](const std::function<absl::Status()>& add) {
     const WriterLock lock(graph_mutex_);
     WEIR_RETURN_IF_ERROR(placed_);
     WEIR_RETURN_IF_ERROR(add());

@@ -52,7 +52,8 @@ class ClusterSteps {
                const proto::ConfigProto& config, const GraphLimits& limits);
   ~ClusterSteps();
 
-  // As SessionGraph; also returns the errors of TaskPlacement, after which steps return them too.
+  // As SessionGraph, after LowerFunctionalOps; also returns the errors of TaskPlacement, after
+  // which steps return them too.
   absl::Status Begin(const proto::GraphDef& def);
   absl::StatusOr<int64_t> Extend(const proto::GraphDef& nodes, int64_t version);
   int64_t version() const { return graph_.version(); }
