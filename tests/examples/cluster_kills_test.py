@@ -94,6 +94,9 @@ class Training:
                         raise Failure("%s, after a checkpoint of step %d" % (line, floor))
                     if int(match.group(1)) >= step:
                         return
+            for name, task in self.tasks.items():
+                if task.poll() not in (None, 0):
+                    raise Failure("%s task %d has ended early: %d" % (*name, task.returncode))
             self.check_time("no step %d" % step)
             time.sleep(0.01)
 
