@@ -99,6 +99,12 @@ class GrpcSession final : public RemoteSession {
     config->set_operation_timeout_in_ms(options.operation_timeout.count());
     config->set_isolate_session_state(options.isolate_session_state);
     for (const std::string& filter : client.device_filters) config->add_device_filters(filter);
+    for (const auto& [job, addresses] : client.cluster) {
+      proto::JobDef* const def = config->mutable_cluster_def()->add_job();
+      def->set_name(job);
+      for (size_t i = 0; i < addresses.size(); ++i)
+        (*def->mutable_tasks())[static_cast<int>(i)] = addresses[i];
+    }
     request.set_target(options.target);
     proto::CreateSessionResponse response;
     grpc::ClientContext context;

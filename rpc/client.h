@@ -2,6 +2,7 @@
 #define WEIR_RPC_CLIENT_H_
 
 #include <chrono>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,10 @@ struct ClientOptions {
   // nodes on other tasks are INVALID_ARGUMENT. A worker that uses only the parameter servers goes
   // on without the other workers.
   std::vector<std::string> device_filters = {};
+  // The cluster of the sessions, in place of that of the server: the addresses ("host:port") of the
+  // tasks of each job, in order. The tasks are servers that are tasks of some cluster, and one of
+  // them has the address of the session's target. Such sessions have variables of their own.
+  std::map<std::string, std::vector<std::string>> cluster = {};
 };
 
 // Registers "grpc://" targets with Session::Create, process-wide. Another call changes the options

@@ -32,20 +32,20 @@ absl::Status FirstError(const std::vector<absl::Status>& statuses) {
 }
 
 // The tasks that the filters leave, the own one first.
-absl::StatusOr<std::vector<TaskName>> FilterTasks(const ClusterTask& own,
+absl::StatusOr<std::vector<TaskName>> FilterTasks(const SessionCluster& cluster,
                                                   const proto::ConfigProto& config) {
   std::vector<DeviceName> filters;
   for (const std::string& filter : config.device_filters()) {
     WEIR_ASSIGN_OR_RETURN(filters.emplace_back(), DeviceName::Parse(filter));
   }
-  std::vector<TaskName> tasks = {own.name()};
-  for (const auto& [job, addresses] : own.cluster().jobs()) {
+  std::vector<TaskName> tasks = {cluster.own};
+  for (const auto& [job, addresses] : cluster.spec.jobs()) {
     for (const auto& [index, address] : addresses) {
       const DeviceName name = {.job = job, .type = {}, .replica = 0, .task = index, .id = {}};
       const bool is_left =
           filters.empty() || std::any_of(filters.begin(), filters.end(),
                                          [&](const auto& filter) { return filter.Matches(name); });
-      if (is_left && TaskName{job, index} != own.name()) tasks.push_back({job, index});
+      if (is_left && TaskName{job, index} != cluster.own) tasks.push_back({job, index});
     }
   }
   return tasks;
@@ -53,7 +53,7 @@ absl::StatusOr<std::vector<TaskName>> FilterTasks(const ClusterTask& own,
 
 // Asks the tasks for their status, and waits for those that are not up. A task whose connection
 // fails for another reason, such as TLS, is an error.
-absl::Status AskForStatus(ClusterTask& own, const std::vector<TaskName>& names,
+absl::Status AskForStatus(const SessionCluster& cluster, const std::vector<TaskName>& names,
                           const Peers::AskOptions& options,
                           std::vector<proto::GetStatusResponse>* responses) {
   using Clock = std::chrono::steady_clock;
@@ -69,8 +69,8 @@ absl::Status AskForStatus(ClusterTask& own, const std::vector<TaskName>& names,
     std::vector<proto::GetStatusRequest> requests(names.size());
     responses->clear();
     const std::vector<absl::Status> statuses =
-        CallTasks(own, names, "GetStatus", &ClusterTask::GetStatus, requests, responses, options,
-                  [&](size_t i) { log(i, "(no answer)"); });
+        CallTasks(cluster, names, "GetStatus", &ClusterTask::GetStatus, requests, responses,
+                  options, [&](size_t i) { log(i, "(no answer)"); });
     bool are_up = true;
     for (const absl::Status& status : statuses) {
       if (!status.ok() && !absl::IsUnavailable(status)) return status;
@@ -85,16 +85,26 @@ absl::Status AskForStatus(ClusterTask& own, const std::vector<TaskName>& names,
   }
 }
 
-absl::StatusOr<std::vector<SessionTask>> FindDevices(ClusterTask& own,
+// The name of a task's device in a cluster where the task has this name.
+absl::StatusOr<std::string> NameIn(const TaskName& task, const std::string& device) {
+  WEIR_ASSIGN_OR_RETURN(DeviceName name, DeviceName::Parse(device));
+  name.job = task.job;
+  name.replica = 0;
+  name.task = task.index;
+  return name.ToString();
+}
+
+absl::StatusOr<std::vector<SessionTask>> FindDevices(const SessionCluster& cluster,
                                                      const std::vector<TaskName>& names,
                                                      const Peers::AskOptions& options) {
   std::vector<proto::GetStatusResponse> responses;
-  WEIR_RETURN_IF_ERROR(AskForStatus(own, names, options, &responses));
+  WEIR_RETURN_IF_ERROR(AskForStatus(cluster, names, options, &responses));
   std::vector<SessionTask> tasks;
   for (size_t i = 0; i < names.size(); ++i) {
     SessionTask& task = tasks.emplace_back(SessionTask{names[i], {}});
     for (const proto::DeviceAttributes& device : responses[i].device_attributes()) {
-      task.devices.push_back({device.name(), device.device_type(), device.physical_device_desc(),
+      WEIR_ASSIGN_OR_RETURN(std::string name, NameIn(names[i], device.name()));
+      task.devices.push_back({std::move(name), device.device_type(), device.physical_device_desc(),
                               device.memory_limit(), device.incarnation()});
     }
     if (task.devices.empty()) return Internal("Task ", names[i].ToString(), " has no devices");
@@ -102,15 +112,23 @@ absl::StatusOr<std::vector<SessionTask>> FindDevices(ClusterTask& own,
   return tasks;
 }
 
+// Whether a session has variables of its own on all tasks. In a cluster that the client has given
+// it has, unless the client says otherwise.
+bool IsIsolated(const proto::ConfigProto& config) {
+  if (config.cluster_def().job_size() == 0) return config.isolate_session_state();
+  return !config.experimental().share_session_state_in_clusterspec_propagation();
+}
+
 class ClusterSession final : public MasterSession {
  public:
-  ClusterSession(ClusterTask& own, std::vector<SessionTask> tasks, const proto::ConfigProto& config,
-                 const MasterOptions& options, std::shared_ptr<MemoryQuota> memory)
-      : own_(own),
+  ClusterSession(SessionCluster cluster, std::vector<SessionTask> tasks,
+                 const proto::ConfigProto& config, const MasterOptions& options,
+                 std::shared_ptr<MemoryQuota> memory)
+      : cluster_(std::move(cluster)),
         handle_(NewSessionHandle()),
         options_(options),
         memory_(std::move(memory)),
-        steps_(own, handle_, std::move(tasks), config, options.graph_limits),
+        steps_(cluster_, handle_, std::move(tasks), config, options.graph_limits),
         step_limit_(config.operation_timeout_in_ms() > 0
                         ? std::chrono::milliseconds(config.operation_timeout_in_ms())
                         : options.default_step_limit) {}
@@ -120,7 +138,7 @@ class ClusterSession final : public MasterSession {
     proto::DeleteWorkerSessionRequest request;
     request.set_session_handle(handle_);
     for (const SessionTask& task : steps_.tasks()) {
-      NotifyTask<proto::DeleteWorkerSessionResponse>(own_, task.name, "DeleteWorkerSession",
+      NotifyTask<proto::DeleteWorkerSessionResponse>(cluster_, task.name, "DeleteWorkerSession",
                                                      &ClusterTask::DeleteWorkerSession, request);
     }
   }
@@ -129,11 +147,13 @@ class ClusterSession final : public MasterSession {
     WEIR_RETURN_IF_ERROR(steps_.Begin(request.graph_def()));
     proto::CreateWorkerSessionRequest open;
     open.set_session_handle(handle_);
-    open.set_isolate_session_state(request.config().isolate_session_state());
-    open.set_master_task(own_.name().ToString());
+    open.set_isolate_session_state(IsIsolated(request.config()));
+    open.set_master_task(cluster_.own.ToString());
     open.set_master_incarnation(static_cast<int64_t>(steps_.tasks()[0].host().incarnation));
     open.mutable_server_def()->set_protocol("grpc");
     *open.mutable_server_def()->mutable_default_session_config() = request.config();
+    if (cluster_.is_of_client)
+      *open.mutable_server_def()->mutable_cluster() = request.config().cluster_def();
     std::vector<proto::CreateWorkerSessionRequest> requests;
     const std::vector<TaskName> names = steps_.task_names();
     for (const TaskName& name : names) {
@@ -142,7 +162,7 @@ class ClusterSession final : public MasterSession {
       requests.push_back(open);
     }
     std::vector<proto::CreateWorkerSessionResponse> responses;
-    return FirstError(CallTasks(own_, names, "CreateWorkerSession",
+    return FirstError(CallTasks(cluster_, names, "CreateWorkerSession",
                                 &ClusterTask::CreateWorkerSession, requests, &responses, options));
   }
 
@@ -204,6 +224,9 @@ class ClusterSession final : public MasterSession {
 
   absl::Status ReleaseCallable(int64_t handle) override { return handles_.RemoveCallable(handle); }
 
+  std::vector<ServerDevice> local_devices() const override {
+    return cluster_.is_of_client ? steps_.tasks()[0].devices : std::vector<ServerDevice>();
+  }
   std::vector<ServerDevice> remote_devices() const override {
     std::vector<ServerDevice> devices;
     for (size_t i = 1; i < steps_.tasks().size(); ++i) {
@@ -280,7 +303,7 @@ class ClusterSession final : public MasterSession {
     return values;
   }
 
-  ClusterTask& own_;
+  const SessionCluster cluster_;
   const std::string handle_;  // of the worker sessions
   const MasterOptions& options_;
   const std::shared_ptr<MemoryQuota> memory_;  // null: not limited
@@ -290,6 +313,29 @@ class ClusterSession final : public MasterSession {
   SessionHandles<ClusterPartialRun, Callable> handles_;
 };
 
+// The cluster that the client has given: the master is the task at the address that the client has
+// called. INVALID_ARGUMENT if there is not exactly one.
+absl::StatusOr<SessionCluster> ClusterOfClient(ClusterTask& own, const proto::ClusterDef& def,
+                                               absl::string_view target) {
+  if (const size_t scheme = target.find("://"); scheme != absl::string_view::npos)
+    target.remove_prefix(scheme + 3);
+  SessionCluster cluster = {own, ClusterSpec::FromProto(def), {}, /*is_of_client=*/true};
+  std::vector<TaskName> found;
+  for (const auto& [job, addresses] : cluster.spec.jobs()) {
+    for (const auto& [index, address] : addresses) {
+      if (address == target) found.push_back({job, index});
+    }
+  }
+  if (found.size() != 1) {
+    return InvalidArgument(
+        "ConfigProto.cluster_def: ", found.empty() ? "no task has" : "several tasks have",
+        " the address of the session's target, '", target,
+        "'; the master must be one task of the cluster");
+  }
+  cluster.own = found[0];
+  return cluster;
+}
+
 class ClusterSessionFactory final : public SessionFactory {
  public:
   ClusterSessionFactory(ClusterTask& own, MasterOptions options)
@@ -298,21 +344,20 @@ class ClusterSessionFactory final : public SessionFactory {
   absl::StatusOr<std::unique_ptr<MasterSession>> Create(const proto::CreateSessionRequest& request,
                                                         Call& call) override {
     const proto::ConfigProto& config = request.config();
-    if (config.cluster_def().job_size() > 0) {
-      return Unimplemented(
-          "ConfigProto.cluster_def: the sessions of this server use the cluster that it was started"
-          " with");
-    }
-    WEIR_ASSIGN_OR_RETURN(const std::vector<TaskName> names, FilterTasks(own_, config));
+    WEIR_ASSIGN_OR_RETURN(SessionCluster cluster,
+                          config.cluster_def().job_size() == 0
+                              ? OwnCluster()
+                              : ClusterOfClient(own_, config.cluster_def(), request.target()));
+    WEIR_ASSIGN_OR_RETURN(const std::vector<TaskName> names, FilterTasks(cluster, config));
     const Peers::AskOptions options = {
         .cancellation = &call.cancellation,
         .limit = std::chrono::milliseconds(std::max<int64_t>(config.operation_timeout_in_ms(), 0))};
-    WEIR_ASSIGN_OR_RETURN(std::vector<SessionTask> tasks, FindDevices(own_, names, options));
+    WEIR_ASSIGN_OR_RETURN(std::vector<SessionTask> tasks, FindDevices(cluster, names, options));
     std::shared_ptr<MemoryQuota> memory =
         SessionMemory(MemoryQuota::ShareCurrent(), options_.session_memory_bytes);
     const ScopedMemoryQuota of_session(memory.get());
-    auto session = std::make_unique<ClusterSession>(own_, std::move(tasks), config, options_,
-                                                    std::move(memory));
+    auto session = std::make_unique<ClusterSession>(std::move(cluster), std::move(tasks), config,
+                                                    options_, std::move(memory));
     WEIR_RETURN_IF_ERROR(session->Open(request, options));
     return session;
   }
@@ -320,17 +365,22 @@ class ClusterSessionFactory final : public SessionFactory {
   absl::Status Reset(const proto::ResetRequest& request, Call& call) override {
     proto::ConfigProto filters;
     *filters.mutable_device_filters() = request.device_filters();
-    WEIR_ASSIGN_OR_RETURN(const std::vector<TaskName> names, FilterTasks(own_, filters));
+    WEIR_ASSIGN_OR_RETURN(const SessionCluster cluster, OwnCluster());
+    WEIR_ASSIGN_OR_RETURN(const std::vector<TaskName> names, FilterTasks(cluster, filters));
     proto::CleanupAllRequest clean;
     *clean.mutable_container() = request.container();
     std::vector<proto::CleanupAllRequest> requests(names.size(), clean);
     std::vector<proto::CleanupAllResponse> responses;
-    return FirstError(CallTasks(own_, names, "CleanupAll", &ClusterTask::CleanupAll, requests,
+    return FirstError(CallTasks(cluster, names, "CleanupAll", &ClusterTask::CleanupAll, requests,
                                 &responses,
                                 {.cancellation = &call.cancellation, .limit = kResetLimit}));
   }
 
  private:
+  absl::StatusOr<SessionCluster> OwnCluster() {
+    return SessionCluster{own_, own_.cluster(), own_.name()};
+  }
+
   ClusterTask& own_;
   const MasterOptions options_;
 };

@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "weir/proto/worker.pb.h"
+#include "weir/rpc/cluster/lower_functional_ops.h"
 #include "weir/rpc/cluster/partition.h"
 #include "weir/rpc/cluster/task_calls.h"
 #include "weir/session/passes/passes.h"
@@ -22,9 +23,10 @@ PreparedClusterStep::~PreparedClusterStep() {
   if (*is_evicted) Deregister(registered);
 }
 
-ClusterSteps::ClusterSteps(ClusterTask& own, std::string session, std::vector<SessionTask> tasks,
-                           const proto::ConfigProto& config, const GraphLimits& limits)
-    : own_(own),
+ClusterSteps::ClusterSteps(const SessionCluster& cluster, std::string session,
+                           std::vector<SessionTask> tasks, const proto::ConfigProto& config,
+                           const GraphLimits& limits)
+    : cluster_(cluster),
       session_(std::move(session)),
       config_(std::make_unique<proto::ConfigProto>(config)),
       graph_(limits),
@@ -35,13 +37,17 @@ ClusterSteps::~ClusterSteps() = default;
 
 absl::Status ClusterSteps::Begin(const proto::GraphDef& def) {
   const WriterLock lock(graph_mutex_);
-  WEIR_RETURN_IF_ERROR(graph_.Begin(def));
+  proto::GraphDef lowered = def;
+  LowerFunctionalOps(nullptr, &lowered);
+  WEIR_RETURN_IF_ERROR(graph_.Begin(lowered));
   return placed_ = placement_.PlaceNewNodes();
 }
 
 absl::StatusOr<int64_t> ClusterSteps::Extend(const proto::GraphDef& nodes, int64_t version) {
   const MutexLock one_at_a_time(extend_mutex_);
-  return graph_.Extend(nodes, version, [this](const std::function<absl::Status()>& add) {
+  proto::GraphDef lowered = nodes;
+  LowerFunctionalOps(graph_.graph().functions(), &lowered);
+  return graph_.Extend(lowered, version, [this](const std::function<absl::Status()>& add) {
     const WriterLock lock(graph_mutex_);
     WEIR_RETURN_IF_ERROR(placed_);
     WEIR_RETURN_IF_ERROR(add());
@@ -125,7 +131,7 @@ absl::StatusOr<std::shared_ptr<const PreparedClusterStep>> ClusterSteps::Claim(
 absl::StatusOr<std::shared_ptr<const PreparedClusterStep>> ClusterSteps::PrepareNew(
     const Entry& entry, const StepNames& names, Cancellation* cancellation,
     std::chrono::milliseconds limit) {
-  auto step = std::make_shared<PreparedClusterStep>(RegisteredStep{own_, session_, {}, {}, {}},
+  auto step = std::make_shared<PreparedClusterStep>(RegisteredStep{cluster_, session_, {}, {}, {}},
                                                     entry.is_evicted);
   WEIR_ASSIGN_OR_RETURN(StepPartition partition, Cut(names, &step->request));
   WEIR_RETURN_IF_ERROR(Register(std::move(partition), &step->registered, cancellation, limit));
@@ -156,7 +162,7 @@ absl::Status ClusterSteps::Register(StepPartition partition, RegisteredStep* ste
   }
   std::vector<proto::RegisterGraphResponse> responses;
   const std::vector<absl::Status> statuses =
-      CallTasks(own_, tasks, "RegisterGraph", &ClusterTask::RegisterGraph, requests, &responses,
+      CallTasks(cluster_, tasks, "RegisterGraph", &ClusterTask::RegisterGraph, requests, &responses,
                 {.cancellation = cancellation, .limit = limit});
   for (size_t i = 0; i < tasks.size(); ++i) {
     if (!statuses[i].ok()) continue;

@@ -46,12 +46,14 @@ struct PreparedClusterStep {
 // tasks once. Keeps the 1,000 most recently used steps. Thread-safe.
 class ClusterSteps {
  public:
-  // `session` is the handle of the worker sessions, `tasks[0]` is `own`, which outlives the object.
-  ClusterSteps(ClusterTask& own, std::string session, std::vector<SessionTask> tasks,
+  // `session` is the handle of the worker sessions, `tasks[0]` is the master's own; `cluster`
+  // outlives the object.
+  ClusterSteps(const SessionCluster& cluster, std::string session, std::vector<SessionTask> tasks,
                const proto::ConfigProto& config, const GraphLimits& limits);
   ~ClusterSteps();
 
-  // As SessionGraph; also returns the errors of TaskPlacement, after which steps return them too.
+  // As SessionGraph, after LowerFunctionalOps; also returns the errors of TaskPlacement, after
+  // which steps return them too.
   absl::Status Begin(const proto::GraphDef& def);
   absl::StatusOr<int64_t> Extend(const proto::GraphDef& nodes, int64_t version);
   int64_t version() const { return graph_.version(); }
@@ -90,7 +92,7 @@ class ClusterSteps {
   absl::Status Register(StepPartition partition, RegisteredStep* step, Cancellation* cancellation,
                         std::chrono::milliseconds limit);
 
-  ClusterTask& own_;
+  const SessionCluster& cluster_;
   const std::string session_;
   const std::unique_ptr<const proto::ConfigProto> config_;
   SharedMutex graph_mutex_;  // held shared while reading the graph

@@ -151,11 +151,18 @@ absl::Status Master::CloseSession(const proto::CloseSessionRequest& request, Cal
 
 absl::Status Master::ListDevices(const proto::ListDevicesRequest& request, Call& call,
                                  proto::ListDevicesResponse* response) {
-  for (const ServerDevice& device : devices_) WriteDevice(device, response->add_local_device());
+  const auto write_local = [response](const std::vector<ServerDevice>& devices) {
+    for (const ServerDevice& device : devices) WriteDevice(device, response->add_local_device());
+  };
   const std::string& handle = request.session_handle();
-  if (handle.empty()) return absl::OkStatus();
+  if (handle.empty()) {
+    write_local(devices_);
+    return absl::OkStatus();
+  }
   const Sessions::Use session(*sessions_, handle, call.client, call.connection);
   if (!session) return InvalidArgument("Session ", handle, " is not found.");
+  const std::vector<ServerDevice> local = session->local_devices();
+  write_local(local.empty() ? devices_ : local);
   for (const ServerDevice& device : session->remote_devices())
     WriteDevice(device, response->add_remote_device());
   return absl::OkStatus();

@@ -57,7 +57,9 @@ class MasterSession {
   // session (iterators, batchers); none if the graph has no functions. While there are any, the
   // session must be kept alive, even if closed.
   virtual std::set<std::string> ContainersHoldingFunctions() { return {}; }
-  // The devices of other processes that its nodes may use.
+  // The devices that its nodes may use: those of this process, by the names that the session has
+  // for them (none: the names of the server), and those of others.
+  virtual std::vector<ServerDevice> local_devices() const { return {}; }
   virtual std::vector<ServerDevice> remote_devices() const { return {}; }
   // Ends running steps with CANCELLED.
   virtual void Close() = 0;

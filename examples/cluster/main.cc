@@ -21,6 +21,7 @@ struct Flags {
   int parent = 0;  // the process that started this one, for its own use
   TrainingOptions training = {.data = "examples/data/digits/digits.csv.gz",
                               .directory = {},
+                              .save_every = 0,
                               .steps = 600,
                               .batch = 32,
                               .report_every = 50,
@@ -91,6 +92,10 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--dir", training.directory, "folder for checkpoints, from which it goes on");
+  app.add_option("--save-every", training.save_every,
+                 "updates between two checkpoints; 0: one every ten minutes")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_option("--data", training.data, "gzipped CSV file of images and labels")
       ->capture_default_str();
   CLI::Option* const job = app.add_option("--job", flags.job, "run only a task of this job")

@@ -120,10 +120,13 @@ absl::Status RunWorker(const weir::rpc::ClusterSpec& cluster, int task,
   const Model m = BuildModel(graph, cluster, task, options);
   weir::SessionHooks hooks = {weir::StopAtStep({.last_step = options.steps})};
   if (m.sync_hook != nullptr) hooks.push_back(m.sync_hook);
+  const weir::Period saves = options.save_every > 0 ? weir::Period{.steps = options.save_every}
+                                                    : weir::Period{.seconds = 600};
   WEIR_ASSIGN_OR_RETURN(
       weir::MonitoredSession session,
       weir::MonitoredTrainingSession(graph, {.checkpoint_dir = options.directory,
                                              .hooks = std::move(hooks),
+                                             .save_checkpoints = saves,
                                              .log_step_count_steps = 0,
                                              .session = {.target = server->target()},
                                              .is_chief = task == 0,

@@ -12,6 +12,7 @@ namespace cluster {
 struct TrainingOptions {
   std::string data;          // gzipped CSV file of images and labels
   std::string directory;     // for checkpoints; empty: none
+  int64_t save_every = 0;    // updates between two checkpoints; 0: one every ten minutes
   int64_t steps = 0;         // updates of the variables, by all workers together
   int64_t batch = 0;         // images per gradient
   int64_t report_every = 0;  // steps of a worker between two of its lines

@@ -47,7 +47,7 @@ void Deregister(const RegisteredStep& step) {
     request.set_session_handle(step.session);
     request.set_graph_handle(part.handle);
     request.set_create_worker_session_called(true);
-    NotifyTask<proto::DeregisterGraphResponse>(step.own, part.task, "DeregisterGraph",
+    NotifyTask<proto::DeregisterGraphResponse>(step.cluster, part.task, "DeregisterGraph",
                                                &ClusterTask::DeregisterGraph, std::move(request));
   }
 }
@@ -68,8 +68,8 @@ ClusterStep::ClusterStep(const RegisteredStep& step, const Report& report,
                          Cancellation* cancellation)
     : step_(step),
       id_(NewStepId()),
-      local_(step_.own.Exchange(id_)),
-      exchange_(local_, id_, step_.own.name(), step_.own.cluster(), step_.own.peers()),
+      local_(step_.cluster.task.Exchange(id_)),
+      exchange_(local_, id_, step_.cluster.own, step_.cluster.spec, step_.cluster.task.peers()),
       linked_(cancellation, cancellation_),
       outer_(cancellation) {
   for (const RegisteredStep::Part& part : step_.parts) {
@@ -88,15 +88,15 @@ ClusterStep::ClusterStep(const RegisteredStep& step, const Report& report,
 ClusterStep::~ClusterStep() {
   cancellation_.Cancel(absl::CancelledError("The step was given up"));
   const bool failed = !WaitForParts().ok();
-  std::vector<TaskName> tasks = {step_.own.name()};
+  std::vector<TaskName> tasks = {step_.cluster.own};
   for (const RegisteredStep::Part& part : step_.parts) {
-    if (part.task != step_.own.name()) tasks.push_back(part.task);
+    if (part.task != step_.cluster.own) tasks.push_back(part.task);
   }
   proto::CleanupGraphRequest request;
   request.set_step_id(id_);
   if (!failed) {
     for (const TaskName& task : tasks) {
-      NotifyTask<proto::CleanupGraphResponse>(step_.own, task, "CleanupGraph",
+      NotifyTask<proto::CleanupGraphResponse>(step_.cluster, task, "CleanupGraph",
                                               &ClusterTask::CleanupGraph, request);
     }
     return;
@@ -106,7 +106,7 @@ ClusterStep::~ClusterStep() {
   constexpr std::chrono::seconds kLimit(1);
   std::vector<proto::CleanupGraphRequest> requests(tasks.size(), request);
   std::vector<proto::CleanupGraphResponse> responses;
-  CallTasks(step_.own, tasks, "CleanupGraph", &ClusterTask::CleanupGraph, requests, &responses,
+  CallTasks(step_.cluster, tasks, "CleanupGraph", &ClusterTask::CleanupGraph, requests, &responses,
             {.limit = kLimit});
 }
 
@@ -133,7 +133,7 @@ void ClusterStep::StartOwnPart() {
     const absl::Status status = absl::ResourceExhaustedError(
         absl::StrCat("No thread can be started for the step: ", error.what()));
     for (size_t i = 0; i < parts_.size(); ++i) {
-      if (step_.parts[i].task == step_.own.name()) EndPart(i, status);
+      if (step_.parts[i].task == step_.cluster.own) EndPart(i, status);
     }
   }
 }
@@ -141,9 +141,9 @@ void ClusterStep::StartOwnPart() {
 void ClusterStep::RunParts(bool own) {
   for (size_t i = 0; i < parts_.size(); ++i) {
     const TaskName& task = step_.parts[i].task;
-    if ((task == step_.own.name()) != own) continue;
+    if ((task == step_.cluster.own) != own) continue;
     CallTask(
-        step_.own, task, "RunGraph", &ClusterTask::RunGraph, parts_[i]->request,
+        step_.cluster, task, "RunGraph", &ClusterTask::RunGraph, parts_[i]->request,
         &parts_[i]->response,
         {.cancellation = &cancellation_, .step_id = id_, .incarnation = step_.parts[i].incarnation},
         [this, i](const absl::Status& status) { EndPart(i, status); });
@@ -182,7 +182,7 @@ void ClusterStep::Fail(const TaskName& task, const absl::Status& status) {
     failures_.push_back(FromTask(task, status));
     is_echo = IsEcho(status);
     if (is_echo && !patience_)
-      patience_ = step_.own.timer().At(Timer::Clock::now() + kPatience, cancel);
+      patience_ = step_.cluster.task.timer().At(Timer::Clock::now() + kPatience, cancel);
   }
   local_->Abort(status);
   if (!is_echo) cancel();
@@ -194,7 +194,7 @@ void ClusterStep::BeginFetch(int fetch, Received* received, size_t i) {
                     [this, &key, received, i](absl::StatusOr<SentValue> value) {
                       if (value.ok() && value->is_dead) value = DeadFetchError(id_, key.text);
                       // The part that should have sent it fails too, and says why.
-                      if (!value.ok()) Fail(step_.own.name(), value.status());
+                      if (!value.ok()) Fail(step_.cluster.own, value.status());
                       const MutexLock lock(mutex_);
                       if (value.ok()) received->values[i] = std::move(value->value);
                       --received->missing;
@@ -238,7 +238,7 @@ absl::Status ClusterStep::WaitForParts() {
     const MutexLock lock(mutex_);
     patience = std::exchange(patience_, std::nullopt);
   }
-  if (patience) step_.own.timer().Forget(*patience);
+  if (patience) step_.cluster.task.timer().Forget(*patience);
   const MutexLock lock(mutex_);
   return ErrorLocked();
 }
@@ -262,7 +262,7 @@ absl::StatusOr<Tensors> ClusterStep::Run(const std::vector<Tensor>& feeds,
   Received received = {Tensors(step_.fetches.size()), step_.fetches.size()};
   std::optional<ScopedAlarm> end;
   if (limit.count() > 0) {
-    end.emplace(step_.own.timer(), Timer::Clock::now() + limit, [this, limit] {
+    end.emplace(step_.cluster.task.timer(), Timer::Clock::now() + limit, [this, limit] {
       cancellation_.Cancel(absl::DeadlineExceededError(
           absl::StrCat("The step exceeded its time limit of ", limit.count(), " ms")));
     });

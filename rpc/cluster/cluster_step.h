@@ -11,8 +11,8 @@
 
 #include "weir/core/tensor/cancellation.h"
 #include "weir/core/tensor/mutex.h"
-#include "weir/rpc/cluster/cluster_task.h"
 #include "weir/rpc/cluster/partition.h"
+#include "weir/rpc/cluster/session_cluster.h"
 #include "weir/rpc/cluster/step_exchange.h"
 #include "weir/rpc/lib/timer.h"
 
@@ -30,8 +30,8 @@ struct RegisteredStep {
     std::string handle;        // by which the task knows it
     uint64_t incarnation = 0;  // of the task, when the session began
   };
-  ClusterTask& own;     // the master's task, which outlives the steps
-  std::string session;  // the handle of the worker sessions
+  const SessionCluster& cluster;  // outlives the steps
+  std::string session;            // the handle of the worker sessions
   std::vector<Part> parts;
   std::vector<FedValue> feeds;
   std::vector<RendezvousKey> fetches;

@@ -87,6 +87,9 @@ absl::StatusOr<std::unique_ptr<ClusterTask>> ClusterTask::Create(const ClusterSp
   if (cluster.AddressOf(task).empty())
     return InvalidArgument("Task ", task.ToString(), " is not in the cluster");
   options.session.task = task.ToString();
+  for (const auto& [job, addresses] : cluster.jobs()) {
+    for (const auto& [index, address] : addresses) peers.addresses.insert(address);
+  }
   // Only the master of a step knows whether its client has set a limit.
   options.session.operation_timeout = options.max_step_limit;
   return std::unique_ptr<ClusterTask>(
@@ -119,16 +122,14 @@ absl::Status ClusterTask::CreateWorkerSession(const proto::CreateWorkerSessionRe
   options.client = call.client;
   options.memory = SessionMemory(MemoryQuota::ShareCurrent(), options_.session_memory_bytes);
   options.step_memory_bytes = options_.step_memory_bytes;
-  bool is_isolated = request.isolate_session_state();
   // The client has given the cluster, in which this task may have another name.
   if (request.server_def().cluster().job_size() > 0) {
     options.cluster = ClusterSpec::FromProto(request.server_def().cluster());
     options.task = {request.server_def().job_name(), request.server_def().task_index()};
     options.session.task = options.task.ToString();
-    is_isolated = true;
   }
-  options.shares_state = !is_isolated;
-  if (is_isolated) options.session.resources = std::make_shared<ResourceMap>();
+  options.shares_state = !request.isolate_session_state();
+  if (!options.shares_state) options.session.resources = std::make_shared<ResourceMap>();
   options.session.own_resources = std::make_shared<ResourceMap>();
   return sessions_.Add(request.session_handle(),
                        std::make_shared<WorkerSession>(std::move(options)));

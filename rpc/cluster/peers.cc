@@ -149,7 +149,7 @@ class Peers::Connections {
     const MutexLock lock(mutex_);
     call->channel = ChannelTo(task.address, is_probe);
     call->uses_tls = !options_.authority.empty();
-    if (!options_.token.empty())
+    if (!options_.token.empty() && (call->uses_tls || options_.addresses.contains(task.address)))
       call->context.AddMetadata("authorization", absl::StrCat("Bearer ", options_.token));
     return call;
   }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "weir/core/runtime/rendezvous.h"
@@ -31,8 +32,10 @@ struct PeerOptions {
   // certificate and key, by which others know it. Each task must have a certificate for the name or
   // the address that it has in the cluster. Without an authority, nothing is encrypted.
   std::string authority = {}, certificate = {}, key = {};
-  // Proves who this task is, to tasks that ask for a token.
+  // Proves who this task is, to tasks that ask for a token. Without TLS it is sent to `addresses`
+  // only, as clients may name others (ConfigProto.cluster_def).
   std::string token = {};
+  std::set<std::string> addresses = {};
   // See PeerWatch; zero: waits forever.
   std::chrono::milliseconds timeout{60'000};
 };

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "weir/core/tensor/exception.h"
-#include "weir/rpc/cluster/cluster_task.h"
+#include "weir/rpc/cluster/session_cluster.h"
 #include "weir/rpc/cluster/task_placement.h"
 
 // How a master calls the tasks of its cluster, one of which is its own.
@@ -19,16 +19,16 @@ absl::Status FromTask(const TaskName& task, const absl::Status& status);
 // task, where the call ends before this returns, and over the network otherwise. `response`
 // outlives the call of `answered`.
 template <class Request, class Response, class Method>
-void CallTask(ClusterTask& own, const TaskName& task, const char* name, Method method,
+void CallTask(const SessionCluster& cluster, const TaskName& task, const char* name, Method method,
               Request& request, Response* response, const Peers::AskOptions& options,
               const Peers::Answered& answered) {
-  if (task != own.name()) {
-    return own.peers().Ask({task.ToString(), own.cluster().AddressOf(task)}, name, request,
-                           response, options, answered);
+  if (task != cluster.own) {
+    return cluster.task.peers().Ask({task.ToString(), cluster.spec.AddressOf(task)}, name, request,
+                                    response, options, answered);
   }
   Call call;
   const LinkedCancellation linked(options.cancellation, call.cancellation);
-  answered(CatchExceptions(name, [&] { return (own.*method)(request, call, response); }));
+  answered(CatchExceptions(name, [&] { return (cluster.task.*method)(request, call, response); }));
 }
 
 // Waits for the answers of several tasks.
@@ -52,20 +52,21 @@ class TaskAnswers {
 // Calls all tasks at the same time, the own one last, and waits. Returns the errors, by task, after
 // "From TASK:". `requests` and `responses` are by task.
 template <class Request, class Response, class Method>
-std::vector<absl::Status> CallTasks(ClusterTask& own, const std::vector<TaskName>& tasks,
-                                    const char* name, Method method, std::vector<Request>& requests,
+std::vector<absl::Status> CallTasks(const SessionCluster& cluster,
+                                    const std::vector<TaskName>& tasks, const char* name,
+                                    Method method, std::vector<Request>& requests,
                                     std::vector<Response>* responses,
                                     const Peers::AskOptions& options,
                                     const std::function<void(size_t)>& waiting = {}) {
   responses->resize(tasks.size());
   TaskAnswers answers(tasks.size());
   const auto call = [&](size_t i) {
-    CallTask(own, tasks[i], name, method, requests[i], &(*responses)[i], options,
+    CallTask(cluster, tasks[i], name, method, requests[i], &(*responses)[i], options,
              answers.Expect(i));
   };
   for (const bool is_own : {false, true}) {
     for (size_t i = 0; i < tasks.size(); ++i) {
-      if ((tasks[i] == own.name()) == is_own) call(i);
+      if ((tasks[i] == cluster.own) == is_own) call(i);
     }
   }
   std::vector<absl::Status> statuses = answers.Wait(waiting);
@@ -75,11 +76,11 @@ std::vector<absl::Status> CallTasks(ClusterTask& own, const std::vector<TaskName
 
 // Calls a task without waiting for the answer.
 template <class Response, class Request, class Method>
-void NotifyTask(ClusterTask& own, const TaskName& task, const char* name, Method method,
-                Request request) {
+void NotifyTask(const SessionCluster& cluster, const TaskName& task, const char* name,
+                Method method, Request request) {
   constexpr std::chrono::seconds kLimit(10);
   auto call = std::make_shared<std::pair<Request, Response>>(std::move(request), Response());
-  CallTask(own, task, name, method, call->first, &call->second, {.limit = kLimit},
+  CallTask(cluster, task, name, method, call->first, &call->second, {.limit = kLimit},
            [call](const absl::Status&) {});
 }
 

@@ -436,8 +436,10 @@ absl::StatusOr<MonitoredSession> MonitoredSession::Create(Graph& graph,
 }
 
 bool MonitoredSession::ShouldStop() const {
+  // A runner that has lost the session does not end the training: the next step recovers.
   return impl_->stop || impl_->closed ||
-         (impl_->runners != nullptr && impl_->runners->ShouldStop());
+         (impl_->runners != nullptr && impl_->runners->ShouldStop() &&
+          !IsLoss(impl_->RunnersStatus()));
 }
 
 absl::StatusOr<Tensors> MonitoredSession::Run(const Feeds& feeds, const Outputs& fetches,

@@ -103,6 +103,47 @@ def variants(cluster):
     return run
 
 
+def functional_control_flow(cluster):
+    """While and If, whose functions have nodes on both tasks and use variables of both."""
+    tf1.enable_control_flow_v2()
+    try:
+        with on_ps(cluster):
+            v = tf1.get_variable("v", [], initializer=tf1.constant_initializer(1.5), use_resource=True)
+        w = tf1.get_variable("w", [], initializer=tf1.constant_initializer(0.5), use_resource=True)
+        n = tf1.placeholder(tf.int32, [])
+
+        def add_to_v():
+            with tf.control_dependencies([v.assign_add(1.0)]):
+                return tf.constant(1.0)
+
+        def body(i, total):
+            with on_ps(cluster):
+                doubled = total * 2.0
+            odd = tf1.cond(tf.equal(i % 2, 1), add_to_v, lambda: w + 0.0)
+            with tf.control_dependencies([odd]):  # TensorFlow orders reads on another task only if told to
+                read = v.read_value()
+            return i + 1, doubled + read + odd
+
+        _, total = tf1.while_loop(lambda i, t: tf.logical_and(i < n, t < 1e6), body, [0, w + 0.0])
+        power = tf1.while_loop(lambda i, _: i < n, lambda i, x: (i + 1, x * v * w), [0, 1.0])[1]
+        slopes = tf1.gradients(power, [v, w])
+        chosen = tf1.cond(n > 2, lambda: (v * 3.0, w), lambda: (w, v - 1.0))
+        later = tf1.cond(n > 0, lambda: chosen[0] + 1.0, lambda: chosen[1])
+    finally:
+        tf1.disable_control_flow_v2()
+
+    def run(session):
+        out = []
+        for k in (0, 1, 3, 4):
+            session.run([v.initializer, w.initializer])
+            out += session.run([power, later] + list(chosen) + slopes, {n: k})
+            out += [session.run(total, {n: k}), session.run(v)]
+        session.run([v.initializer, w.initializer])
+        return out + [session.run(later, {n: 4, total: 0.0, chosen[0]: 8.0})]
+
+    return run
+
+
 def failures(cluster):
     """The client sees the failed node."""
     x = tf1.placeholder(tf.float32, [])
@@ -117,6 +158,30 @@ def failures(cluster):
         return ["no error"]
 
     return run
+
+
+def propagated(target):
+    """The client gives the cluster, in which tasks have other names; its session has variables of its own."""
+    config = tf1.ConfigProto()
+    job = config.cluster_def.job.add(name="other")
+    for i, address in enumerate(target):
+        job.tasks[i] = address
+    with tf.Graph().as_default():
+        with tf1.device("/job:other/task:0"):
+            v = tf1.get_variable("propagated", [], initializer=tf1.constant_initializer(2.0), use_resource=True)
+        with tf1.device("/job:other/task:1"):
+            y = v * 3.0
+        with tf1.Session("grpc://" + target[1], config=config) as session:
+            session.run(v.initializer)
+            values = [float(session.run(y)), sorted(d.name for d in session.list_devices())]
+        with tf1.Session("grpc://" + target[1], config=config) as session:
+            try:
+                session.run(y)
+                values.append("the second session sees the variable")
+            except tf.errors.FailedPreconditionError:
+                pass
+    devices = ["/job:other/replica:0/task:%d/device:CPU:0" % i for i in range(2)]
+    return [] if values == [6.0, devices] else values
 
 
 def equal(a, b):
@@ -159,11 +224,15 @@ def faults_of(serve, weir_jobs):
     others = [tf.distribute.Server(tasks, job_name=job, task_index=0) for job in tasks if job not in weir_jobs]
     faults = 0
     try:
-        for make in (training, branches_and_loops, kinds_of_values, variants, failures):
+        for make in (training, branches_and_loops, kinds_of_values, variants, functional_control_flow, failures):
             expected, got = run_in(make, None), run_in(make, "grpc://" + tasks["worker"][0])
             if not equal(expected, got):
                 faults += 1
                 print("%s: TensorFlow alone %s, with Weir's %s %s" % (make.__name__, expected, weir_jobs, got))
+        got = propagated([tasks["ps"][0], tasks["worker"][0]])
+        if got:
+            faults += 1
+            print("propagated, with Weir's %s: %s" % (weir_jobs, got))
     finally:
         faults += sum(stop(task) != 0 for task in weir)
     del others
@@ -173,7 +242,7 @@ def faults_of(serve, weir_jobs):
 def main():
     mixes = (["ps"], ["worker"], ["ps", "worker"])
     faults = sum(faults_of(sys.argv[1], mix) for mix in mixes)
-    print("5 graphs on %d clusters, %d faults" % (len(mixes), faults))
+    print("7 graphs on %d clusters, %d faults" % (len(mixes), faults))
     os._exit(1 if faults else 0)
 
 

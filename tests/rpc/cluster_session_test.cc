@@ -6,7 +6,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/core/graph/scope.h"
+#include "weir/core/io/function_library.h"
 #include "weir/ops/framework/control_flow.h"
+#include "weir/ops/framework/function.h"
 #include "weir/ops/framework/variables.h"
 #include "weir/ops/framework/while_loop.h"
 #include "weir/ops/lib/array.h"
@@ -120,6 +122,52 @@ TEST_F(ClusterSessionTest, SessionsOfSeveralMastersShareVariables) {
   EXPECT_TRUE(absl::IsFailedPrecondition(second.Run({read}).status()));
 }
 
+// The tasks have other names in it, and another is the first.
+TEST_F(ClusterSessionTest, TheClientMayGiveTheCluster) {
+  const std::vector<std::string> addresses = {cluster_.AddressOf({"worker", 1}),
+                                              cluster_.AddressOf({"worker", 0}),
+                                              cluster_.AddressOf({"ps", 0})};
+  EnableGrpcTargets({.cluster = {{"train", addresses}}});
+  Graph g;
+  Output handle, scaled;
+  Operation initialize;
+  {
+    const DeviceScope on(g, "/job:train/task:2");
+    handle = Output(AddNode(g, "VarHandleOp", {},
+                            {{"dtype", DT_FLOAT}, {"shape", Shape()}, {"shared_name", "v"}}, "v"));
+    initialize = Operation(AddNode("AssignVariableOp", {handle, Const(g, 3.f)}));
+  }
+  const Output read = AddOp("ReadVariableOp", {handle}, {{"dtype", DT_FLOAT}});
+  {
+    const DeviceScope on(g, "/job:train/task:0");
+    scaled = read * 2.f;
+  }
+  const Output y = scaled + 1.f;
+  {
+    Session session = Open(g, *worker_);
+    ASSERT_TRUE(session.Run(initialize).ok());
+    EXPECT_EQ(Value(session.Run({y})), 7.f);
+    // It has variables of its own.
+    Session next = Open(g, *worker_);
+    EXPECT_TRUE(absl::IsFailedPrecondition(next.Run({y}).status()));
+    Graph names;
+    {
+      const DeviceScope on(names, kPs);
+      Const(names, 1.f);
+    }
+    const absl::Status status = Session::Create(names, {.target = worker_->target()}).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(status.message(), HasSubstr("/job:train/replica:0/task:2/device:CPU:0"));
+  }
+  for (const std::vector<std::string>& wrong :
+       {std::vector<std::string>{addresses[0]}, {addresses[1], addresses[1]}}) {
+    EnableGrpcTargets({.cluster = {{"train", wrong}}});
+    const absl::Status status = Session::Create(g, {.target = worker_->target()}).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(status.message(), HasSubstr("ConfigProto.cluster_def"));
+  }
+}
+
 TEST_F(ClusterSessionTest, LoopsAndBranchesOverTasks) {
   Graph g;
   const Output n = Placeholder(g, DT_INT32, Shape(), "n");
@@ -136,6 +184,50 @@ TEST_F(ClusterSessionTest, LoopsAndBranchesOverTasks) {
   Session session = Open(g, *worker_);
   EXPECT_EQ(Value(session.Run({{n, Tensor::Scalar(int32_t{5})}}, {sum})), 30.f);
   EXPECT_EQ(Value(session.Run({{n, Tensor::Scalar(int32_t{0})}}, {sum})), 0.f);
+}
+
+// A loop whose body reads a variable on another task.
+TEST_F(ClusterSessionTest, FunctionalLoopsAndBranchesOverTasks) {
+  Graph g;
+  const ScalarVariable v = OnPs(g, "v", 2.f);
+  {
+    Graph body;
+    const Output i = Placeholder(body, DT_INT32, Shape()),
+                 total = Placeholder(body, DT_FLOAT, Shape()),
+                 handle = Placeholder(body, DT_RESOURCE, Shape());
+    Output sum;
+    {
+      const DeviceScope on(body, kPs);
+      sum = total + AddOp("ReadVariableOp", {handle}, {{"dtype", DT_FLOAT}});
+    }
+    ASSERT_TRUE(
+        DefineFunction(g, "body", body, {i, total, handle}, {i + 1, sum * 1.f, handle}).ok());
+    Graph cond;
+    const Output j = Placeholder(cond, DT_INT32, Shape()),
+                 any = Placeholder(cond, DT_FLOAT, Shape()),
+                 unused = Placeholder(cond, DT_RESOURCE, Shape());
+    ASSERT_TRUE(DefineFunction(g, "cond", cond, {j, any, unused}, {Less(j, Const(cond, 3))}).ok());
+    Graph twice;
+    const Output x = Placeholder(twice, DT_FLOAT, Shape());
+    ASSERT_TRUE(DefineFunction(g, "twice", twice, {x}, {x * 2.f}).ok());
+  }
+  const Output start = Placeholder(g, DT_INT32, Shape(), "start");
+  const Output total = FunctionalWhile({start, Const(g, 1.f), v.handle}, {"cond", nullptr},
+                                       {"body", nullptr}, "loop")[1];
+  const Output chosen =
+      FunctionalIf(Less(start, Const(g, 1)), {total}, {"twice", nullptr}, {"twice", nullptr})[0];
+  ASSERT_TRUE(g.status().ok()) << g.status();
+  Session session = Open(g, *worker_);
+  ASSERT_TRUE(session.Run(v.initialize).ok());
+  for (const auto& [from, sum] : {std::pair(0, 7.f), {2, 3.f}, {3, 1.f}}) {
+    const auto values = session.Run({{start, Tensor::Scalar(int32_t{from})}}, {total, chosen});
+    EXPECT_EQ(Value(values), sum);
+    EXPECT_EQ(Value(values, 1), 2 * sum);
+  }
+  // The output of a loop may be fed.
+  EXPECT_EQ(Value(session.Run({{start, Tensor::Scalar(int32_t{0})}, {total, Tensor::Scalar(5.f)}},
+                              {chosen})),
+            10.f);
 }
 
 TEST_F(ClusterSessionTest, AStepWhoseFetchesNobodyTakes) {

@@ -17,6 +17,7 @@
 #include "weir/ops/lib/registry.h"
 #include "weir/proto/event.pb.h"
 #include "weir/session/model/meta_graph.h"
+#include "weir/session/train/coordinator.h"
 #include "weir/tests/io/test_files.h"
 
 namespace weir {
@@ -341,6 +342,35 @@ TEST(MonitoredSession, TwoHooksMayNotFeedOneTensor) {
   ASSERT_TRUE(session.ok()) << session.status();
   EXPECT_THAT(session->Run(Feeds{}, {twice}).status().message(),
               HasSubstr("Same tensor is fed by two hooks"));
+}
+
+// Stops the threads of the first session with an error.
+class RunnerLoss : public SessionHook {
+ public:
+  explicit RunnerLoss(absl::Status why) : why_(std::move(why)) {}
+  absl::Status AfterCreateSession(HookContext& context) override {
+    if (sessions++ == 0) context.coordinator().RequestStop(why_);
+    return absl::OkStatus();
+  }
+  int sessions = 0;
+
+ private:
+  const absl::Status why_;
+};
+
+TEST(MonitoredSession, ALossInAThreadIsNotTheEndOfTheTraining) {
+  for (const absl::Status& why :
+       {absl::UnavailableError("gone"), absl::AbortedError("restarted"), Internal("wrong")}) {
+    Graph g;
+    const Output one = Const(g, 1.f) + 0.f;
+    const auto hook = std::make_shared<RunnerLoss>(why);
+    auto session = MonitoredSession::Create(g, {.hooks = {hook}});
+    ASSERT_TRUE(session.ok()) << session.status();
+    const bool is_loss = !absl::IsInternal(why);
+    EXPECT_EQ(session->ShouldStop(), !is_loss) << why;
+    EXPECT_EQ(session->Run(Feeds{}, {one}).ok(), is_loss) << why;
+    EXPECT_EQ(hook->sessions, is_loss ? 2 : 1) << why;
+  }
 }
 
 // Custom ops: Count counts the creations of its kernel, Lose fails while a flag is set.
