@@ -81,9 +81,11 @@ std::string ShardName(int64_t shard) { return absl::StrFormat("%08d%s", shard, k
 
 absl::StatusOr<SavedDataset> ReadSavedDataset(const std::string& path) {
   const std::string file = JoinPath(path, kMetadataFile);
-  // Also if a part of the path is a file, where Open has another code.
-  if (!Files().Exists(file)) return NotFound(file, "; No such file or directory");
-  WEIR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(file));
+  const absl::StatusOr<std::string> read = ReadFile(file);
+  // If a part of the path is a file, reading has another code.
+  if (absl::IsFailedPrecondition(read.status()) && !Files().Exists(file))
+    return NotFound(file, "; No such file or directory");
+  WEIR_ASSIGN_OR_RETURN(const std::string bytes, read);
   proto::data::experimental::SnapshotMetadataRecord record;
   if (!ParseBytes(bytes, &record).ok()) return DataLoss(file, " is not a SnapshotMetadataRecord");
   if (record.version() != kVersion) {
