@@ -37,6 +37,12 @@ Tensor DatasetTensor(DatasetPtr dataset) {
   return Tensor::Scalar(std::move(variant));
 }
 
+absl::Status SameDataset(KernelContext& c) {
+  WEIR_ASSIGN_OR_RETURN(DatasetPtr input, DatasetIn(c.input(0)));
+  c.SetOutput(0, DatasetTensor(std::move(input)));
+  return absl::OkStatus();
+}
+
 ElementSpec ElementSpec::Of(const Node& node) {
   ElementSpec spec;
   spec.types = node.attr_or<DataTypes>("output_types", {});
@@ -64,10 +70,15 @@ absl::Status ElementSpec::Check(const Tensors& element) const {
   return absl::OkStatus();
 }
 
-bool HasEnded(const StepInfo& step) {
-  const bool cancelled = step.cancellation != nullptr && step.cancellation->cancelled();
-  return cancelled || (step.deadline && std::chrono::steady_clock::now() > *step.deadline);
+absl::Status HowItEnded(const StepInfo& step) {
+  if (step.cancellation != nullptr && step.cancellation->cancelled())
+    return step.cancellation->status();
+  if (step.deadline && std::chrono::steady_clock::now() > *step.deadline)
+    return absl::DeadlineExceededError("The step took longer than its time limit");
+  return absl::OkStatus();
 }
+
+bool HasEnded(const StepInfo& step) { return !HowItEnded(step).ok(); }
 
 absl::StatusOr<Tensors> Dataset::Get(const DatasetContext& context, int64_t index) const {
   if (traits_.get == nullptr)

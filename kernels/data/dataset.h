@@ -27,6 +27,8 @@ struct DatasetContext {
   AheadGroup& ahead;
 };
 
+// OK while the step goes on; the error of one that was cancelled or is beyond its time limit.
+absl::Status HowItEnded(const StepInfo& step);
 // Whether the step was cancelled or is beyond its time limit: an error may only say so.
 bool HasEnded(const StepInfo& step);
 
@@ -102,6 +104,8 @@ absl::StatusOr<DatasetPtr> DatasetIn(const Tensor& value);
 // Returns the datasets at inputs [first, first + count).
 absl::StatusOr<std::vector<DatasetPtr>> DatasetInputs(const KernelContext& c, int first, int count);
 Tensor DatasetTensor(DatasetPtr dataset);
+// Returns the dataset of input 0 as output 0.
+absl::Status SameDataset(KernelContext& c);
 
 // The element types and shapes promised by the attributes `output_types` and `output_shapes`.
 // INVALID_ARGUMENT if an element differs.

@@ -12,12 +12,6 @@ namespace weir {
 
 namespace {
 
-absl::Status SameDataset(KernelContext& c) {
-  WEIR_ASSIGN_OR_RETURN(DatasetPtr input, DatasetIn(c.input(0)));
-  c.SetOutput(0, DatasetTensor(std::move(input)));
-  return absl::OkStatus();
-}
-
 // Appends the node's options to those of the input.
 absl::StatusOr<Kernel> MakeOptions(const KernelInit& init) {
   return Kernel([options = init.attr<std::string>("serialized_options")](KernelContext& c) {

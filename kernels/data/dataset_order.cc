@@ -179,11 +179,7 @@ absl::Status ShardDataset(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const int64_t index, ReadInt(c.input(2), "index"));
   // tf.data.experimental.SHARD_HINT: what AutoShardDataset replaces, if there is one.
   constexpr int64_t kShardHint = -1;
-  if (num_shards == kShardHint) {
-    WEIR_ASSIGN_OR_RETURN(DatasetPtr input, DatasetIn(c.input(0)));
-    c.SetOutput(0, DatasetTensor(std::move(input)));
-    return absl::OkStatus();
-  }
+  if (num_shards == kShardHint) return SameDataset(c);
   if (num_shards <= 0) {
     return InvalidArgument(
         "Number of shards must be greater than zero (currently num_shards = ", num_shards, ").");

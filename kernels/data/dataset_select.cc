@@ -203,11 +203,7 @@ absl::Status AutoShardDataset(KernelContext& c, bool reads_files) {
   const auto policy = static_cast<ShardPolicy>(c.node().attr<int64_t>("auto_shard_policy"));
   if (policy < ShardPolicy::kOff || policy > ShardPolicy::kHint)
     return InvalidArgument("auto_shard_policy is invalid: ", static_cast<int64_t>(policy));
-  if (policy == ShardPolicy::kOff || workers == 1) {
-    WEIR_ASSIGN_OR_RETURN(DatasetPtr input, DatasetIn(c.input(0)));
-    c.SetOutput(0, DatasetTensor(std::move(input)));
-    return absl::OkStatus();
-  }
+  if (policy == ShardPolicy::kOff || workers == 1) return SameDataset(c);
   if (policy == ShardPolicy::kFile && !reads_files) {
     return absl::NotFoundError(
         "Found an unshardable source dataset: the data set reads no files that auto_shard_policy "

@@ -81,13 +81,13 @@ std::string ShardName(int64_t shard) { return absl::StrFormat("%08d%s", shard, k
 
 absl::StatusOr<SavedDataset> ReadSavedDataset(const std::string& path) {
   const std::string file = JoinPath(path, kMetadataFile);
-  const absl::StatusOr<std::string> read = ReadFile(file);
+  const absl::StatusOr<std::string> bytes = ReadFile(file);
   // If a part of the path is a file, reading has another code.
-  if (absl::IsFailedPrecondition(read.status()) && !Files().Exists(file))
+  if (absl::IsFailedPrecondition(bytes.status()) && !Files().Exists(file))
     return NotFound(file, "; No such file or directory");
-  WEIR_ASSIGN_OR_RETURN(const std::string bytes, read);
+  WEIR_RETURN_IF_ERROR(bytes.status());
   proto::data::experimental::SnapshotMetadataRecord record;
-  if (!ParseBytes(bytes, &record).ok()) return DataLoss(file, " is not a SnapshotMetadataRecord");
+  if (!ParseBytes(*bytes, &record).ok()) return DataLoss(file, " is not a SnapshotMetadataRecord");
   if (record.version() != kVersion) {
     return Unimplemented(file, ": the format of the elements has version ", record.version(),
                          "; only version ", kVersion, " can be read");

@@ -137,19 +137,6 @@ Philox NotedDraws::Draw(SeedSource& stream, absl::FunctionRef<Philox()> reserve)
 
 // ---- iterators
 
-namespace {
-
-// OK while the step goes on.
-absl::Status HowItEnded(const StepInfo& step) {
-  if (step.cancellation != nullptr && step.cancellation->cancelled())
-    return step.cancellation->status();
-  if (HasEnded(step))
-    return absl::DeadlineExceededError("The step took longer than its time limit");
-  return absl::OkStatus();
-}
-
-}  // namespace
-
 absl::StatusOr<IteratorState::Iteration> IteratorState::Iteration::Of(
     DatasetPtr dataset, std::shared_ptr<IteratorPosition> position) {
   const IteratorPosition::Scope scope(position.get());

@@ -125,6 +125,11 @@ template <class T>
 absl::Status Compute(KernelContext& ctx, ConvPass pass, const ConvShape& s, bool turned,
                      OptimizedConv& fast, const Tensor& input, const Tensor& filter,
                      const Tensor& output, Tensor& result) {
+  // Sums of nothing; the algorithms divide by sizes.
+  if (input.num_elements() == 0 || filter.num_elements() == 0 || output.num_elements() == 0) {
+    std::memset(result.raw(), 0, result.num_bytes());
+    return absl::OkStatus();
+  }
   if constexpr (std::is_same_v<T, bfloat16>) {
     if (HasBfloat16Products()) {
       WEIR_ASSIGN_OR_RETURN(const bool done, (ComputeAs<T, T>(ctx, pass, s, turned, fast, input,
@@ -144,10 +149,6 @@ absl::Status RunConv(KernelContext& ctx, const ConvAttributes& a, ConvPass pass,
   const Tensor& input = pass == ConvPass::kBackpropInput ? *result : ctx.input(0);
   const Tensor& filter = pass == ConvPass::kBackpropFilter ? *result : ctx.input(1);
   const Tensor& output = pass == ConvPass::kForward ? *result : ctx.input(2);
-  if (input.num_elements() == 0 || filter.num_elements() == 0 || output.num_elements() == 0) {
-    std::memset(result->raw(), 0, result->num_bytes());
-    return absl::OkStatus();
-  }
   return Compute<T>(ctx, pass, args.shape, a.layout.channels_first(), fast, input, filter, output,
                     *result);
 }
@@ -234,10 +235,6 @@ absl::Status RunGeneral(KernelContext& ctx, const GeneralConvAttributes& a, Opti
   WEIR_ASSIGN_OR_RETURN(Tensor * result,
                         ctx.AllocateOutput(0, a.WithAllBatchDims(ctx.input(0).shape(), shape)));
   if (result->num_elements() == 0) return absl::OkStatus();
-  if (flat.num_elements() == 0) {
-    std::memset(result->raw(), 0, result->num_bytes());
-    return absl::OkStatus();
-  }
   const bool turned = a.conv.layout.channels_first();
   Tensor out = result->Reshaped(shape);
   return Compute<T>(ctx, ConvPass::kForward, s, turned, fast, ctx.input(0).Reshaped(flat), filter,
@@ -291,10 +288,6 @@ absl::Status RunPadded(KernelContext& ctx, const ConvAttributes& a, const Padded
   const Shape shape = s.OutputShape(a.layout);
   if (shape.num_elements() == 0) return InvalidArgument("Output tensor can't be empty");
   WEIR_ASSIGN_OR_RETURN(Tensor * result, ctx.AllocateOutput(0, shape));
-  if (filter.num_elements() == 0) {
-    std::memset(result->raw(), 0, result->num_bytes());
-    return absl::OkStatus();
-  }
   return Compute<T>(ctx, ConvPass::kForward, s, false, fast, images, filter, *result, *result);
 }
 
