@@ -11,6 +11,7 @@
 
 #include "weir/core/graph/graph.h"
 #include "weir/core/runtime/kernel.h"
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/tensor.h"
 #include "weir/ops/framework/variable.h"
 #include "weir/session/plan/session_options.h"
@@ -18,7 +19,7 @@
 // Sessions, which run graphs.
 //   Session session = *Session::Create(graph);
 //   Tensors out = *session.Run({{x, value}}, {y});
-namespace weir {
+namespace WEIR_API weir {
 
 // A tensor of the graph and the value that replaces it, which has its dtype and a compatible shape;
 // and those of a step.

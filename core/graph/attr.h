@@ -9,13 +9,14 @@
 #include <variant>
 #include <vector>
 
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/dtype.h"
 #include "weir/core/tensor/shape.h"
 #include "weir/core/tensor/status.h"
 #include "weir/core/tensor/tensor.h"
 
 // Attributes: values, maps and declarations, with the kinds and the text forms of TensorFlow's.
-namespace weir {
+namespace WEIR_API weir {
 
 class AttrMap;
 

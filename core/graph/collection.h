@@ -10,9 +10,10 @@
 #include <variant>
 
 #include "weir/core/graph/output.h"
+#include "weir/core/tensor/api.h"
 
 // The elements of a graph's collections (Graph::AddToCollection).
-namespace weir {
+namespace WEIR_API weir {
 
 // An object in a collection, other than numbers, strings, tensors and ops: variables, savers,
 // users' objects.

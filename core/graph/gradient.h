@@ -4,9 +4,10 @@
 #include <vector>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 
 // What the gradient function of an op takes and returns (OpSpec::Gradient, docs/add_an_op.md).
-namespace weir {
+namespace WEIR_API weir {
 
 // A sparse set of rows: row i of `values` is row indices[i] of a tensor of shape `dense_shape`.
 // Duplicate indices are summed. This is the gradient of a gather; it stays sparse all the way to

@@ -26,11 +26,12 @@
 #include "weir/core/graph/op.h"
 #include "weir/core/graph/output.h"
 #include "weir/core/graph/per_thread.h"
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/mutex.h"
 
 // Graphs, their nodes, handles to what nodes return, and what builds nodes. The builders of ops/
 // are functions over this interface.
-namespace weir {
+namespace WEIR_API weir {
 
 class FunctionLibrary;
 class Graph;

@@ -9,8 +9,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 
+#include "weir/core/tensor/api.h"
+
 // Names in a graph, for its lookups and for names that are made unique.
-namespace weir {
+namespace WEIR_API weir {
 
 class Node;
 

@@ -11,9 +11,10 @@
 #include "absl/container/inlined_vector.h"
 #include "weir/core/graph/attr.h"
 #include "weir/core/graph/op_traits.h"
+#include "weir/core/tensor/api.h"
 
 // Ops: their records, and the registries where graphs find them. docs/add_an_op.md writes one.
-namespace weir {
+namespace WEIR_API weir {
 
 class Node;
 template <class Registry>

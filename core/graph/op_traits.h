@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/dtype.h"
 #include "weir/core/tensor/shape.h"
 
 // What the runtime may assume of an op beyond its signature. Passes, cost models and profiles read
 // these traits, never the op's name, so a user's op is treated as a built-in one is. An op states
 // its traits in its record (OpSpec); the defaults assume nothing.
-namespace weir {
+namespace WEIR_API weir {
 
 class Node;
 struct Output;

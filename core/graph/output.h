@@ -8,12 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/dtype.h"
 #include "weir/core/tensor/shape.h"
 #include "weir/core/tensor/status.h"
 
 // Handles to the nodes of a graph and to their outputs.
-namespace weir {
+namespace WEIR_API weir {
 
 class Graph;
 class Node;

@@ -4,7 +4,9 @@
 #include <map>
 #include <thread>
 
-namespace weir {
+#include "weir/core/tensor/api.h"
+
+namespace WEIR_API weir {
 
 // One T per thread, created on first use. Threads must not call get() concurrently; a thread that
 // builds on another one's work has to synchronize with it anyway.

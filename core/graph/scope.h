@@ -5,11 +5,12 @@
 #include <vector>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 
 // Scopes are C++ blocks: a guard changes the graph's context for new nodes, and restores it at the
 // end of the block.
 //   { NameScope scope(g, "hidden"); Output h = Relu(x); }      // "hidden/Relu"
-namespace weir {
+namespace WEIR_API weir {
 
 // Opens `name`, made unique, inside the current name scope. A name that ends in '/' re-opens that
 // absolute scope; an empty name opens the root scope. Invalid characters set an INVALID_ARGUMENT

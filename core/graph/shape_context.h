@@ -4,9 +4,10 @@
 #include <vector>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 
 // What the shape function of an op is given (OpSpec::InferShape), and common shape functions.
-namespace weir {
+namespace WEIR_API weir {
 
 // The context of a shape function: the node, what is known about its inputs, and the inferred
 // outputs. A shape function runs when a node is built (little may be known) and when a Plan is made

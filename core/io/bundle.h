@@ -10,6 +10,7 @@
 #include "weir/core/io/file.h"
 #include "weir/core/io/tensor_slice.h"
 #include "weir/core/runtime/thread_pool.h"
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/tensor.h"
 
 // Checkpoints: files of named tensors in TensorFlow's formats. A bundle (format V2) with prefix P
@@ -20,7 +21,7 @@
 // A bundle appears atomically: its index is renamed to its final name after all data is on disk.
 // While a bundle overwrites an older one of the same prefix, CheckpointReader can still read the
 // older one: see bundle_commit.h.
-namespace weir {
+namespace WEIR_API weir {
 
 // Writes a bundle with one data file. Not thread-safe. A writer destroyed before Finish removes the
 // files it wrote. After an error, every call returns that error.

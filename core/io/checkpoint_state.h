@@ -5,10 +5,11 @@
 #include <vector>
 
 #include "weir/core/io/file.h"
+#include "weir/core/tensor/api.h"
 
 // The text file "checkpoint" in a model's checkpoint directory. It lists the checkpoints and names
 // the newest one.
-namespace weir {
+namespace WEIR_API weir {
 
 // The contents of the file.
 struct CheckpointState {

@@ -7,10 +7,11 @@
 #include <string>
 
 #include "weir/core/io/record.h"
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/mutex.h"
 
 // Event files, which TensorBoard reads.
-namespace weir {
+namespace WEIR_API weir {
 
 // How the file is named and when it is written.
 struct EventWriterOptions {

@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/status.h"
 
 // Files: a thin layer over the operating system. Tests replace it to truncate writes, drop unsynced
 // data, or stop the process. Errors contain the path and have the code that corresponds to errno:
 // NOT_FOUND, PERMISSION_DENIED, ALREADY_EXISTS, RESOURCE_EXHAUSTED (disk full), FAILED_PRECONDITION
 // (a directory instead of a file, or vice versa).
-namespace weir {
+namespace WEIR_API weir {
 
 // Whether written data survives a power failure once the call returns. In both modes, a file
 // visible to other processes is complete, and survives the termination of this process.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 
 // Functions of graphs: the library that holds their definitions, and what instantiates them.
 // ops/framework/function.h builds nodes that call them.
@@ -15,7 +16,7 @@ class FunctionDef;
 class FunctionDefLibrary;
 }  // namespace weir::proto
 
-namespace weir {
+namespace WEIR_API weir {
 
 // A value that a function of a SavedModel has captured: the last arguments of a traced function are
 // the values that its Python function took from outside.

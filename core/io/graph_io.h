@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 
 // Graph serialization: GraphDef, in binary or protobuf text format. Each function that takes a
 // message has a counterpart that takes the message's serialized bytes, which needs no protobuf
@@ -19,7 +20,7 @@ class TensorProto;
 class TensorShapeProto;
 }  // namespace weir::proto
 
-namespace weir {
+namespace WEIR_API weir {
 
 // What an import does with ops and attributes that this program does not know.
 enum class UnknownParts : uint8_t {

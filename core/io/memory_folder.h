@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "weir/core/io/file.h"
+#include "weir/core/tensor/api.h"
 
 // Files whose contents are in memory, for everything that takes a path.
-namespace weir {
+namespace WEIR_API weir {
 
 // A read-only folder of files in memory, which exists as long as this object. Whatever reads files
 // takes its paths: LoadSavedModel, RestoreVariables, ImportMetaGraphFile, CheckpointReader, and the

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/tensor.h"
 
 // NumPy's .npy files (format versions 1, 2 and 3). Each file holds one array of a plain element
@@ -11,7 +12,7 @@
 // NumPy has no bfloat16: by convention, a file named *.bf16.npy holds the bits of bfloat16 values
 // as uint16. Quantized integers, 8-bit floats and 4-bit integers are stored as integers of the same
 // size, and are read back as such.
-namespace weir {
+namespace WEIR_API weir {
 
 // What the header of a file says of the elements that follow it.
 struct NpyHeader {

@@ -6,10 +6,11 @@
 #include <string>
 
 #include "weir/core/io/file.h"
+#include "weir/core/tensor/api.h"
 
 // TFRecord files: sequences of byte strings, each with its length and two checksums
 // (docs/checkpoint_format.md). Event files have this format. Compression is not supported.
-namespace weir {
+namespace WEIR_API weir {
 
 // Writes records. Not thread-safe. The destructor flushes, but only Close reports errors.
 class RecordWriter {

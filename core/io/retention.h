@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "weir/core/io/file.h"
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/status.h"
 
 // Which checkpoints are kept: for Saver, which decides about those that it has written, and for
 // `weir ckpt gc`, which decides about a folder. A plan is made without changing anything, so that
 // it can be shown before it is applied.
-namespace weir {
+namespace WEIR_API weir {
 
 // Which values of a metric are better.
 enum class Better : uint8_t { kHigher, kLower };

@@ -5,10 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/tensor.h"
 
 // Rectangular slices of tensors. Checkpoints use them for partitioned variables.
-namespace weir {
+namespace WEIR_API weir {
 
 // A slice: a range for every dimension. A value type.
 struct TensorSlice {

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/status.h"
 
 namespace google::protobuf {
@@ -10,7 +11,7 @@ class Message;
 }  // namespace google::protobuf
 
 // Protobuf text format: graphs in .pbtxt files, the `checkpoint` file of checkpoint directories.
-namespace weir {
+namespace WEIR_API weir {
 
 // How text is parsed.
 struct TextProtoOptions {

@@ -13,11 +13,12 @@
 
 #include "weir/core/graph/scope.h"
 #include "weir/core/tensor/allocator.h"
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/tensor.h"
 
 // Devices: where kernels run and tensors live. Backends create them (kernels/lib/backend.h), and
 // sessions own them.
-namespace weir {
+namespace WEIR_API weir {
 
 // The kind of device for which a kernel is registered: a name of up to 15 characters, usually the
 // type in the names of the devices. Any backend (kernels/lib/backend.h) may define one. Places of

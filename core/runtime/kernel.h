@@ -18,11 +18,12 @@
 #include "weir/core/runtime/device.h"
 #include "weir/core/runtime/resource.h"
 #include "weir/core/runtime/thread_pool.h"
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/cancellation.h"
 
 // Kernels: the functions that run nodes, what they are given, and the registry where sessions find
 // them. docs/add_an_op.md writes one.
-namespace weir {
+namespace WEIR_API weir {
 
 class DrawOrder;
 template <class Registry>

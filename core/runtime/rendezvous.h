@@ -9,12 +9,13 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/cancellation.h"
 #include "weir/core/tensor/mutex.h"
 #include "weir/core/tensor/tensor.h"
 
 // Where the parts of a step meet that run on different tasks of a cluster.
-namespace weir {
+namespace WEIR_API weir {
 
 // What a part of a step sends: a value, or the news that it is dead, the output of a branch not
 // taken.

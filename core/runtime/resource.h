@@ -8,12 +8,13 @@
 #include <typeindex>
 #include <vector>
 
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/mutex.h"
 #include "weir/core/tensor/resource_handle.h"
 #include "weir/core/tensor/tensor.h"
 
 // State that outlives steps: variables, and what holds queues, tables and iterators too.
-namespace weir {
+namespace WEIR_API weir {
 
 class Device;
 

@@ -12,9 +12,10 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/mutex.h"
 
-namespace weir {
+namespace WEIR_API weir {
 
 // A thread pool of a process or session: kernels parallelize loops on it, the executor runs tasks
 // on it. The calling thread always takes part, so a pool of one thread starts no threads. Work may

@@ -6,7 +6,9 @@
 
 #include "absl/strings/string_view.h"
 
-namespace weir {
+#include "weir/core/tensor/api.h"
+
+namespace WEIR_API weir {
 
 // A source of memory for tensors: host memory, or the memory of one accelerator. Thread-safe. An
 // allocator outlives everything allocated from it.

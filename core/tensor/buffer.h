@@ -7,9 +7,10 @@
 #include <utility>
 
 #include "weir/core/tensor/allocator.h"
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/dtype.h"
 
-namespace weir {
+namespace WEIR_API weir {
 
 // A ref-counted block of memory that holds the elements of a tensor. Tensors share it; the last
 // reference frees it.

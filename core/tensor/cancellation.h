@@ -9,10 +9,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/mutex.h"
 
 // Cancellation of steps: the signal, and how long loops observe it.
-namespace weir {
+namespace WEIR_API weir {
 
 // A one-shot cancellation signal for a step: time-out, error elsewhere, session closed.
 // Thread-safe.

@@ -3,9 +3,10 @@
 
 #include <cstdint>
 
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/tensor.h"
 
-namespace weir {
+namespace WEIR_API weir {
 
 // Whether a conversion may change a value.
 enum class Rounding : uint8_t { kNever, kAllowed };

@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/numeric_types.h"
 
 // Element types. Values and names are those of TensorFlow's types.proto, so they are written to the
 // wire unchanged.
-namespace weir {
+namespace WEIR_API weir {
 
 // Element types. Reference types follow (see kRefOffset).
 enum DataType : uint8_t {

@@ -8,6 +8,8 @@
 
 #include "absl/base/thread_annotations.h"
 
+#include "weir/core/tensor/api.h"
+
 // The standard library's locks, annotated for Clang's thread-safety analysis: `tools/check.sh
 // threads` reports a member with ABSL_GUARDED_BY that is used without its lock. They wrap the
 // standard locks at no cost: the thread sanitizer understands these, but not Debian's prebuilt
@@ -15,7 +17,7 @@
 //
 // The analysis does not look into lambdas: a loop around CondVar::Wait takes the place of a
 // predicate, and a lambda that runs under a lock begins with Mutex::AssertHeld.
-namespace weir {
+namespace WEIR_API weir {
 
 // A lock that one thread at a time holds; not recursive.
 class ABSL_LOCKABLE Mutex {

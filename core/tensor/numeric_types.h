@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "weir/core/tensor/api.h"
+
 // Element types that C++ lacks: half (IEEE binary16), bfloat16, the quantized integers, the 8-bit
 // floats and the 4-bit integers (one value per byte). The first two compute in float and round to
 // nearest even; the others are storage-only. nvcc compiles this header too, so it includes nothing
@@ -16,7 +18,7 @@
 #define WEIR_HD
 #endif
 
-namespace weir {
+namespace WEIR_API weir {
 
 namespace internal {
 

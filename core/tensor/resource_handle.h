@@ -4,8 +4,10 @@
 #include <memory>
 #include <string>
 
+#include "weir/core/tensor/api.h"
+
 // The elements of tensors that refer to variables, queues and tables.
-namespace weir {
+namespace WEIR_API weir {
 
 class Resource;  // core/runtime/resource.h
 

@@ -7,9 +7,10 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/status.h"
 
-namespace weir {
+namespace WEIR_API weir {
 
 // The shape of a tensor, possibly partial: a dimension may be unknown (-1), and so may the rank.
 // Shapes of tensors are fully defined; shapes of graph nodes need not be. A value type; the default

@@ -8,10 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
+#include "weir/core/tensor/api.h"
+
 // Errors are values throughout Weir. A message says what happened, where (node and op), the
 // offending shapes, types or names, and what to do about it. Error codes are those that TensorFlow
 // uses for the same mistake.
-namespace weir {
+namespace WEIR_API weir {
 
 // Returns the error with `context` prepended to its message. OK is returned unchanged.
 absl::Status Annotate(const absl::Status& status, absl::string_view context);

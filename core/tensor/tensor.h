@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/buffer.h"
 #include "weir/core/tensor/dtype.h"
 #include "weir/core/tensor/shape.h"
 
-namespace weir {
+namespace WEIR_API weir {
 
 // An n-dimensional array: an element type, a fully defined shape, and a ref-counted buffer that
 // several tensors may share. Copying a tensor copies the handle, not the elements; DeepCopy copies

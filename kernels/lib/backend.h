@@ -8,8 +8,9 @@
 
 #include "absl/strings/string_view.h"
 #include "weir/core/runtime/kernel.h"
+#include "weir/core/tensor/api.h"
 
-namespace weir {
+namespace WEIR_API weir {
 
 // A kind of device: how its devices are created, and its kernels. Everything else that belongs to
 // the kind is the Device's own: its allocator, copies, stream, and the loops of shared kernels.

@@ -7,10 +7,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "weir/core/runtime/kernel.h"
+#include "weir/core/tensor/api.h"
 #include "weir/kernels/lib/philox.h"
 #include "weir/kernels/lib/training.h"
 
-namespace weir {
+namespace WEIR_API weir {
 
 // The element loops of kernels that are shared by all devices. Such a kernel is written once: it
 // checks its arguments and computes sizes and strides on the host, and only the innermost loop

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/numeric_types.h"
 
 // Random numbers: the Philox 4x32-10 generator and the distributions on top of it, number for
@@ -20,7 +21,7 @@
 //   - a truncated normal rejects samples and so takes words until it accepts one: group g has 256
 //     words for each of its samples, from block g * kGroup * 64 on. (On average it needs 1.1.)
 // A stateful op advances its stream by 256 blocks for each sample of each call, used or not.
-namespace weir {
+namespace WEIR_API weir {
 
 inline constexpr int64_t kReservedPerSample = 256;
 

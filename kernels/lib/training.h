@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/numeric_types.h"
 
 // The mathematics of the optimizers' update rules: element by element, independent of memory and
@@ -14,7 +15,7 @@
 // GPU too. A rule is constructed from the op's scalars and then applied to each element:
 // operator()(grad, var, slots) updates var and the slots. The formulas are those of TensorFlow's
 // training ops; UpdateRules() in ops/train/training.h names the slots. nvcc reads this header too.
-namespace weir {
+namespace WEIR_API weir {
 
 // The non-tensor arguments of one application of a rule: its scalars in the order of the op's
 // arguments, without the gradient.

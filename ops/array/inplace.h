@@ -2,8 +2,9 @@
 #define WEIR_OPS_ARRAY_INPLACE_H_
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 
-namespace weir {
+namespace WEIR_API weir {
 
 // Return x with rows i (a vector; negative indices count from the end) set to v, incremented by v,
 // or decremented by v. The result may share x's buffer if no other node needs it.

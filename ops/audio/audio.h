@@ -2,10 +2,11 @@
 #define WEIR_OPS_AUDIO_AUDIO_H_
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 
 // TensorFlow's audio ops. Each builder adds the node of the op of that name; the last argument is
 // the name. Audio is float [samples, channels], in [-1, 1]. No op has a gradient.
-namespace weir {
+namespace WEIR_API weir {
 
 // The contents of a WAV file.
 struct DecodedWav {

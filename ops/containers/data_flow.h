@@ -2,10 +2,11 @@
 #define WEIR_OPS_CONTAINERS_DATA_FLOW_H_
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 
 // Partitioning and stitching of rows, averaging of gradients over several steps, and variables that
 // exist for one step only.
-namespace weir {
+namespace WEIR_API weir {
 
 // Returns `num_partitions` tensors. Output p contains the slices of `data` whose entry in
 // `partitions` is p, in order.

@@ -7,13 +7,14 @@
 #include <utility>
 #include <vector>
 
+#include "weir/core/tensor/api.h"
 #include "weir/ops/framework/cond.h"
 #include "weir/ops/framework/while_loop.h"
 
 // Functions applied to the rows of tensors, one row after the other, in a loop of the step:
 // TensorFlow 1's map_fn, scan, foldl and case. All are differentiable. On failure each returns as
 // many invalid outputs as it would return results.
-namespace weir {
+namespace WEIR_API weir {
 
 // Options of MapFn.
 struct MapOptions {

@@ -6,10 +6,11 @@
 #include <vector>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 
 // Queues: steps enqueue tuples of tensors, and other steps dequeue them. A step blocks while the
 // queue is full or empty. The names of nodes are those that Python generates.
-namespace weir {
+namespace WEIR_API weir {
 
 // Options of all queues.
 struct QueueOptions {

@@ -5,10 +5,11 @@
 #include <utility>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 
 // Lookup tables: from integers or strings to any type. The names of nodes are those that Python
 // generates.
-namespace weir {
+namespace WEIR_API weir {
 
 // The part of each line of a text file that is a key or a value.
 struct TextFileIndex {

@@ -6,9 +6,10 @@
 #include <string>
 
 #include "weir/core/graph/scope.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/lib/array.h"
 
-namespace weir {
+namespace WEIR_API weir {
 
 // Options of a TensorArray.
 struct TensorArrayOptions {

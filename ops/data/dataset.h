@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "weir/core/tensor/api.h"
 #include "weir/ops/data/parsing.h"
 #include "weir/ops/lib/array.h"
 
@@ -41,7 +42,7 @@
 //
 // Numbers are int64 scalars: literals, or tensors that are computed when the iterator is
 // initialized. A function may not call the methods of a data set from outside of it.
-namespace weir {
+namespace WEIR_API weir {
 
 class Dataset;
 

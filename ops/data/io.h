@@ -2,10 +2,11 @@
 #define WEIR_OPS_DATA_IO_H_
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 
 // Ops that read and write files and checkpoints in a graph, and string ops for file names. Saver
 // (session/model/saver.h) is built from these.
-namespace weir {
+namespace WEIR_API weir {
 
 // Writes a checkpoint at `prefix`, a scalar: tensors[i] under the name tensor_names[i].
 // shape_and_slices[i] is empty or specifies a slice of a partitioned tensor ("7 2 3,2:0,2"). The

@@ -3,11 +3,12 @@
 
 #include <string>
 
+#include "weir/core/tensor/api.h"
 #include "weir/ops/data/dataset.h"
 
 // Iterators: where a session stands in a data set. The names of nodes are those that Python
 // generates.
-namespace weir {
+namespace WEIR_API weir {
 
 // An iterator in the graph, which keeps its position from step to step. A value type: copies are
 // handles to the same iterator.

@@ -4,12 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "weir/core/tensor/api.h"
 #include "weir/ops/lib/array.h"
 #include "weir/ops/sparse/sparse.h"
 
 // Builders of ops that convert bytes to tensors: raw memory, serialized tensors, lines of text,
 // Examples.
-namespace weir {
+namespace WEIR_API weir {
 
 // Reinterprets the bytes of each string as elements, in a new last dimension. All strings must have
 // the same length.

@@ -5,11 +5,12 @@
 #include <utility>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/containers/queue.h"
 
 // Readers of records from files whose names come from a queue. The names of nodes are those that
 // Python generates.
-namespace weir {
+namespace WEIR_API weir {
 
 // A reader in the graph, which keeps its position from step to step. A value type: copies are
 // handles to the same reader.

@@ -2,9 +2,10 @@
 #define WEIR_OPS_DATA_REMAP_H_
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 
 // Initializes a model with the weights of a model that has a different vocabulary.
-namespace weir {
+namespace WEIR_API weir {
 
 // What GenerateVocabRemapping returns.
 struct VocabRemapping {

@@ -6,11 +6,13 @@
 #include <vector>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 
 // Summaries: string tensors that each hold one serialized Summary message, for event files
 // (TensorFlow's tf.summary of version 1). A summary's tag is its node's name; characters that are
 // not allowed in a name are replaced by '_'.
-namespace weir::summary {
+namespace WEIR_API weir {
+namespace summary {
 
 // Options of all summaries.
 struct Options {
@@ -43,6 +45,7 @@ Output Merge(const Outputs& inputs, absl::string_view name = {});
 // none.
 Output MergeAll(Graph& graph, absl::string_view key = "summaries");
 
-}  // namespace weir::summary
+}  // namespace summary
+}  // namespace weir
 
 #endif  // WEIR_OPS_DATA_SUMMARY_H_

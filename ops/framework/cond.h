@@ -7,10 +7,11 @@
 #include <vector>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/lib/literal.h"
 
 // A conditional that the step evaluates (TensorFlow 1's tf.cond).
-namespace weir {
+namespace WEIR_API weir {
 
 // Returns the outputs of `if_true()` or `if_false()`, depending on `pred`, a bool scalar. Both
 // functions are called once, at graph construction; the nodes they add run only if their branch is

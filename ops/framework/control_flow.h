@@ -5,11 +5,12 @@
 #include <vector>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 
 // Control flow: nodes that order execution, switch a value to one of two branches, merge branches,
 // check conditions and print. An error is recorded in the graph, and the builder returns an invalid
 // result.
-namespace weir {
+namespace WEIR_API weir {
 
 // Adds a node that does nothing; control dependencies order it.
 Operation NoOp(Graph& graph, absl::string_view name = {});

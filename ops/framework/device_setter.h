@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 
 // Placement of a graph on parameter servers and workers (tf.train.replica_device_setter).
-namespace weir {
+namespace WEIR_API weir {
 
 // The addresses of each job's tasks: {{"ps", {"a:2222", "b:2222"}}, {"worker", {"c:2222"}}}.
 using ClusterSpec = std::map<std::string, std::vector<std::string>>;

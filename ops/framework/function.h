@@ -3,6 +3,7 @@
 
 #include "weir/core/graph/gradient.h"
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 
 // Calls of functions in the graph's library (core/io/function_library.h). Each call is one node;
 // the session runs the function's body as a plan of its own.
@@ -11,7 +12,7 @@
 // the function does not accept, fail the graph with INVALID_ARGUMENT. The gradient of a call runs
 // the function again before the backward pass (SymbolicGradient), so a function with random numbers
 // or side effects repeats them.
-namespace weir {
+namespace WEIR_API weir {
 
 // Returns f(args): adds a PartitionedCall, or a StatefulPartitionedCall if the function is
 // stateful.

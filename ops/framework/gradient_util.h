@@ -5,9 +5,10 @@
 #include <vector>
 
 #include "weir/core/graph/gradient.h"
+#include "weir/core/tensor/api.h"
 
 // Subgraphs that gradients and optimizers use, with TensorFlow's names.
-namespace weir {
+namespace WEIR_API weir {
 
 // Returns true for the dtypes that a gradient can have: floating-point and complex numbers,
 // handles, variants.

@@ -5,8 +5,9 @@
 #include <vector>
 
 #include "weir/core/graph/gradient.h"
+#include "weir/core/tensor/api.h"
 
-namespace weir {
+namespace WEIR_API weir {
 
 class Variable;  // ops/framework/variables.h
 

@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/lib/literal.h"
 
 // Initial values of variables, as tf.initializers: objects that make the tensor when the shape and
 // the dtype are known.
-namespace weir {
+namespace WEIR_API weir {
 
 class Variable;
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weir/core/graph/scope.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/framework/variable.h"
 
 // Variables that have a copy on each of several devices of one process (the variables that
@@ -35,7 +36,7 @@
 // checkpoints contain the variable once, under its own name. Its initializer and a restore set all
 // copies to the same value. Operations that would update one copy only (scatters, gradients,
 // optimizers) apply to the replicas().
-namespace weir {
+namespace WEIR_API weir {
 
 // Makes a variable as MakeVariable does, with a copy on each of the devices. INVALID_ARGUMENT if
 // there are no devices, and for synchronization kNone. GetVariable and MakeVariable do not return

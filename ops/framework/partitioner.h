@@ -5,9 +5,10 @@
 #include <optional>
 #include <vector>
 
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/tensor.h"
 
-namespace weir {
+namespace WEIR_API weir {
 
 // Determines how GetVariable partitions a variable: returns the number of parts along each
 // dimension for the variable's full shape and type. All counts are at least 1, and at most one is

@@ -4,12 +4,13 @@
 #include <iosfwd>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/framework/variable.h"
 
 // std::ostream output of tensors, shapes, types, outputs and variables, for debugging. Tensors,
 // shapes and types are printed as in error messages; variables as in TensorFlow's guide:
 // "<tf.Variable 'w:0' shape=(2,) dtype=float32>".
-namespace weir {
+namespace WEIR_API weir {
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);  // its values
 std::ostream& operator<<(std::ostream& out, const Shape& shape);    // [2,3]

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "weir/core/graph/gradient.h"
+#include "weir/core/tensor/api.h"
 
 // The ops that implement variables, one builder each. Programs use Variable
 // (ops/framework/variable.h), which is built on these.
@@ -12,7 +13,7 @@
 // VariableV2, whose output is a reference. The same (container, shared name or node name) in one
 // session denotes the same state. Ops that write a ref variable forward the reference, so that a
 // consumer of their output runs after the write. Ops that write a resource have no output.
-namespace weir {
+namespace WEIR_API weir {
 
 // Which state a node denotes: its `container` ("": the default one), its `shared_name` ("": that of
 // the node), and the `name` of the node.

@@ -9,6 +9,7 @@
 
 #include "weir/core/graph/gradient.h"
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/framework/initializers.h"
 #include "weir/ops/framework/partitioner.h"
 #include "weir/ops/lib/array.h"
@@ -18,7 +19,7 @@ namespace weir::proto {
 class VariableDef;
 }
 
-namespace weir {
+namespace WEIR_API weir {
 
 // How the copies of a mirrored variable (mirrored_variable.h) are kept equal, and how one value is
 // made of theirs. The numbers are those of TensorFlow's VariableDef.

@@ -9,9 +9,10 @@
 
 #include "weir/core/graph/graph.h"
 #include "weir/core/graph/scope.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/framework/variable.h"
 
-namespace weir {
+namespace WEIR_API weir {
 
 // A source location for error messages: std::source_location, which Clang 14 does not have.
 struct CallSite {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "weir/core/tensor/api.h"
 #include "weir/ops/framework/initializers.h"
 #include "weir/ops/framework/variable.h"
 #include "weir/ops/framework/variable_scope.h"
@@ -11,7 +12,7 @@
 
 // Variables: creation and sharing (variable.h, variable_scope.h), and the lists and ops over
 // several variables (here).
-namespace weir {
+namespace WEIR_API weir {
 
 // Returns the variables of a collection whose names match the regular expression `scope`, anchored
 // at the start. Default: all.

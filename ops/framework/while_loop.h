@@ -7,10 +7,11 @@
 #include <vector>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/lib/array.h"
 
 // Loops that run inside a step (tf.while_loop of TensorFlow 1).
-namespace weir {
+namespace WEIR_API weir {
 
 // Options of WhileLoop.
 struct WhileOptions {

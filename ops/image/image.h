@@ -6,12 +6,13 @@
 #include <vector>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/lib/array.h"
 
 // TensorFlow's image ops. Each builder adds the node of the op of that name; the last argument is
 // the name. Images are [batch, height, width, channels]; a single image is [height, width,
 // channels].
-namespace weir {
+namespace WEIR_API weir {
 
 // ---- files. `contents` is a string scalar. Each decoder accepts JPEG, PNG and GIF (DecodeBmp: BMP
 // only) and returns uint8 unless stated otherwise.

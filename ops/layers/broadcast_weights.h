@@ -2,11 +2,12 @@
 #define WEIR_OPS_LAYERS_BROADCAST_WEIGHTS_H_
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/lib/literal.h"
 
 // Broadcasting of the weights of losses and metrics. Weights are a scalar, or a tensor of the
 // values' rank in which each dimension is 1 or equal to that of the values.
-namespace weir {
+namespace WEIR_API weir {
 
 // Returns a NoOp if the static shapes show that the weights are broadcastable; otherwise returns an
 // op that fails the step if they are not. Fails the graph with INVALID_ARGUMENT "weights can not be

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/framework/initializers.h"
 #include "weir/ops/framework/variable.h"
 #include "weir/ops/lib/array.h"
@@ -53,7 +54,8 @@
 //   strides,            `strides` and `dilation_rate` are in pixels
 //   dilation_rate
 // clang-format on
-namespace weir::layers {
+namespace WEIR_API weir {
+namespace layers {
 
 // The function applied to a layer's outputs: Relu, Tanh, or any function of a tensor; none by
 // default.
@@ -286,6 +288,7 @@ struct EmbeddingOptions {
 Output Embedding(Output inputs, int64_t input_dim, int64_t output_dim,
                  const EmbeddingOptions& options = {});
 
-}  // namespace weir::layers
+}  // namespace layers
+}  // namespace weir
 
 #endif  // WEIR_OPS_LAYERS_LAYERS_H_

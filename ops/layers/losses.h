@@ -4,6 +4,7 @@
 #include <string>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/lib/collections.h"
 #include "weir/ops/lib/literal.h"
 
@@ -17,7 +18,8 @@
 // (cross entropies keep the logits' dtype). An error is recorded in the graph, and the loss returns
 // an invalid Output: INVALID_ARGUMENT for incompatible shapes and for weights that cannot be
 // broadcast. If the shapes are known only at run time, the step fails instead.
-namespace weir::losses {
+namespace WEIR_API weir {
+namespace losses {
 
 // How the weighted losses are reduced.
 enum class Reduction {
@@ -87,6 +89,7 @@ Output GetRegularizationLoss(Graph& graph, absl::string_view scope = {},
 Output GetTotalLoss(Graph& graph, bool add_regularization_losses = true,
                     absl::string_view name = "total_loss", absl::string_view scope = {});
 
-}  // namespace weir::losses
+}  // namespace losses
+}  // namespace weir
 
 #endif  // WEIR_OPS_LAYERS_LOSSES_H_

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/lib/literal.h"
 
 // Metrics accumulated over many steps, as in TensorFlow 1's tf.metrics. Local variables accumulate
@@ -21,7 +22,8 @@
 // update. Labels and predictions have the same shape, except that a last dimension of 1 is squeezed
 // if the other one lacks it. Errors are recorded in the graph and return invalid Outputs:
 // INVALID_ARGUMENT for incompatible shapes and arguments.
-namespace weir::metrics {
+namespace WEIR_API weir {
+namespace metrics {
 
 // What a metric returns: its value over all batches so far, and the operation that adds a batch.
 struct Metric {
@@ -157,6 +159,7 @@ Metric PrecisionAtTopK(Output labels, Output predictions_idx, const MetricOption
 Metric AveragePrecisionAtK(Output labels, Output predictions, int64_t k,
                            const MetricOptions& options = {});
 
-}  // namespace weir::metrics
+}  // namespace metrics
+}  // namespace weir
 
 #endif  // WEIR_OPS_LAYERS_METRICS_H_

@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/framework/variable.h"
 
-namespace weir {
+namespace WEIR_API weir {
 
 // A part of a model that tracks its variables (tf.Module). C++ cannot enumerate the members of a
 // class, so a module registers the ones that count:

@@ -10,13 +10,14 @@
 #include <vector>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/lib/literal.h"
 
 // Builders that create, describe, slice, concatenate and rearrange tensors: TensorFlow's array_ops.
 // Each builder adds the nodes that the Python function of the same name adds, under the same names,
 // and returns the same results. The last argument is the name. An error (for example an invalid
 // rank or axis) is recorded in the graph, and the builder returns an invalid Output.
-namespace weir {
+namespace WEIR_API weir {
 
 // An integer argument (shape, axis, sizes): a tensor or a literal. A literal becomes a Const named
 // "<node>/<argument>" of dtype int32, or int64 if int32 cannot represent it.

@@ -2,8 +2,9 @@
 #define WEIR_OPS_LIB_BOOLEAN_MASK_H_
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 
-namespace weir {
+namespace WEIR_API weir {
 
 // Returns the elements of the leading dimensions where `mask` is true: TensorFlow's boolean_mask.
 // The rank of the mask must be static.

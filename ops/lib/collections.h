@@ -1,9 +1,12 @@
 #ifndef WEIR_OPS_LIB_COLLECTIONS_H_
 #define WEIR_OPS_LIB_COLLECTIONS_H_
 
+#include "weir/core/tensor/api.h"
+
 // Names of the collections that Weir itself adds to or reads (TensorFlow's GraphKeys). Any other
 // string is a valid collection name too.
-namespace weir::collections {
+namespace WEIR_API weir {
+namespace collections {
 // Variables, by what MakeVariable, GetVariable and layers make of them.
 
 inline constexpr char kGlobalVariables[] = "variables";  // all that are saved by default
@@ -56,6 +59,7 @@ inline constexpr char kWhileContext[] = "while_context";  // loops of imported m
 // In TensorFlow, of model ports; Weir adds none.
 inline constexpr char kStreamingModelPorts[] = "streaming_model_ports";
 
-}  // namespace weir::collections
+}  // namespace collections
+}  // namespace weir
 
 #endif  // WEIR_OPS_LIB_COLLECTIONS_H_

@@ -11,9 +11,10 @@
 #include <vector>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 
 // Literals in the arguments of builders.
-namespace weir {
+namespace WEIR_API weir {
 
 // A constant as written in source code, before its final dtype is known: a number, a string, a
 // (nested) list of them, or a Tensor. On its own it takes the dtype that Const gives it: a number

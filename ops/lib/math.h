@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/lib/array.h"
 #include "weir/ops/lib/literal.h"
 
@@ -16,7 +17,7 @@
 // argument's dtype if it can be converted (ops/lib/literal.h: 0.5 with an int32 tensor is
 // INVALID_ARGUMENT). An error (dtypes, shapes) is recorded in the graph, and the builder returns an
 // invalid Output.
-namespace weir {
+namespace WEIR_API weir {
 
 // ---- binary arithmetic and operators: x + y is named "add", x - y "sub", x * y "mul", x / y
 // "truediv", x % y "mod".

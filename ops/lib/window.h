@@ -4,10 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/shape.h"
 
 // The arithmetic of sliding windows (convolution, pooling), shared by shape functions and kernels.
-namespace weir {
+namespace WEIR_API weir {
 
 class Node;
 

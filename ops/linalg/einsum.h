@@ -5,10 +5,11 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/shape.h"
 
 // The equation of an Einsum, used by its shape function, its gradient and its kernel.
-namespace weir {
+namespace WEIR_API weir {
 
 // A subscript "ab...c": labels with at most one ellipsis.
 struct EinsumSubscript {

@@ -2,12 +2,13 @@
 #define WEIR_OPS_LINALG_FFT_H_
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/lib/array.h"
 
 // Builders of discrete Fourier transforms: TensorFlow's tf.signal. They transform the last one, two
 // or three dimensions. The inverse transforms divide by the number of points. The last argument is
 // the name.
-namespace weir {
+namespace WEIR_API weir {
 
 // Return the transform, and its inverse, of complex numbers: the shape and dtype of x, complex64 or
 // complex128.

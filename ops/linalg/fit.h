@@ -2,11 +2,12 @@
 #define WEIR_OPS_LINALG_FIT_H_
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/lib/array.h"
 
 // Builders that fit simple models to data: cluster centers to points, a monotone sequence to
 // numbers. The last argument is the name.
-namespace weir {
+namespace WEIR_API weir {
 
 // Returns the k nearest centers (rows) of each point (row), nearest first; all centers if there are
 // fewer than k.

@@ -2,13 +2,14 @@
 #define WEIR_OPS_LINALG_LINALG_H_
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/lib/array.h"
 
 // Builders of linear algebra ops: TensorFlow's tf.linalg. The last two dimensions of a tensor are
 // matrices; the others are the batch. Each function adds the nodes that the Python function of that
 // name adds; the last argument is the name. If a matrix that must be invertible is singular, the
 // step fails with INVALID_ARGUMENT "Input matrix is not invertible."
-namespace weir {
+namespace WEIR_API weir {
 
 // ---- transposes and decompositions
 

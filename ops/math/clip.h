@@ -4,12 +4,13 @@
 #include <vector>
 
 #include "weir/core/graph/gradient.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/lib/literal.h"
 #include "weir/ops/lib/math.h"
 
 // Gradient clipping (tf.clip_by_*). IndexedSlices remain IndexedSlices: only their values are
 // scaled. The elementwise ClipByValue is in math.h.
-namespace weir {
+namespace WEIR_API weir {
 
 // Returns x * clip_norm / max(norm, clip_norm), where norm is the L2 norm along `axes` (default:
 // all). x is unchanged if its norm does not exceed clip_norm. A negative clip_norm is treated as 0.

@@ -2,11 +2,12 @@
 #define WEIR_OPS_MATH_MATH_SPECIAL_H_
 
 #include "weir/core/graph/op.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/lib/math.h"
 
 // Builders of elementwise special functions: TensorFlow's math.special. The last argument is the
 // node's name.
-namespace weir {
+namespace WEIR_API weir {
 
 // The modified Bessel functions of order 0 and 1, of the first (I) and second kind (K). The
 // functions with an `e` suffix are exponentially scaled: exp(-|x|) I(x) and exp(x) K(x).

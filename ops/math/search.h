@@ -3,11 +3,12 @@
 
 #include "weir/core/graph/graph.h"
 #include "weir/core/graph/op.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/lib/array.h"
 
 // Builders of ops that search sorted rows, select by rank, and count. The last argument is the
 // node's name.
-namespace weir {
+namespace WEIR_API weir {
 
 // Returns for each value the insertion index in the sorted row of the same index: the first
 // possible one (LowerBound) or the last one (UpperBound). Both arguments are matrices.

@@ -4,9 +4,10 @@
 #include <optional>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 
 // Candidate sampling: draws a few classes that represent all negative classes.
-namespace weir {
+namespace WEIR_API weir {
 
 // The sampled classes [num_sampled] int64, and the expected counts of the sampled and of the true
 // classes in the sample.

@@ -4,12 +4,13 @@
 #include <vector>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/sparse/sparse.h"
 
 // Connectionist temporal classification: loss and decoding for networks that label sequences whose
 // alignment is unknown. Activations are [time, batch, classes], before softmax; the last class is
 // the blank. Labels are a sparse [batch, position] matrix of int32 (decoded results: int64).
-namespace weir {
+namespace WEIR_API weir {
 
 // Options of CtcLoss.
 struct CtcLossOptions {

@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 
 // Recurrent neural networks: a loop in the graph runs a cell once for each time step of a sequence.
-namespace weir {
+namespace WEIR_API weir {
 
 // The result of a cell for one time step: the output, one row for each element of the batch, and
 // the state for the next time step.

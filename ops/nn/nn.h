@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/lib/array.h"
 
 // Builders of neural-network ops: TensorFlow's nn. Each adds the nodes that the Python function (or
@@ -13,7 +14,7 @@
 // [batch, height, width, channels] ("NHWC"), or [batch, channels, height, width] with data_format
 // "NCHW"; filters are [height, width, in, out] in both layouts. Errors are recorded in the graph
 // and return an invalid Output.
-namespace weir {
+namespace WEIR_API weir {
 
 class Variable;  // ops/framework/variable.h
 

@@ -3,10 +3,11 @@
 
 #include <string>
 
+#include "weir/core/tensor/api.h"
 #include "weir/ops/nn/nn.h"
 
 // Convolutions of images that are resized and padded first, as frozen graphs for phones have them.
-namespace weir {
+namespace WEIR_API weir {
 
 // Conv2D of images whose borders are mirrored first (`mode`: "REFLECT" or "SYMMETRIC"). `paddings`
 // is int32 [4, 2]: the pixels before and after each dimension, 0 for batch and channels. Of the

@@ -2,10 +2,11 @@
 #define WEIR_OPS_NN_RNN_H_
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 
 // Recurrent cells as a single op: faster than a cell composed of elementary ops, and differentiable
 // as a whole.
-namespace weir {
+namespace WEIR_API weir {
 
 // The results of one step of an LSTM cell (or, with a leading time dimension, of many): the gates,
 // the state before and after tanh, and the output h.

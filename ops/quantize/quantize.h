@@ -5,9 +5,10 @@
 
 #include "weir/core/graph/graph.h"
 #include "weir/core/graph/op.h"
+#include "weir/core/tensor/api.h"
 
 // Quantization of numbers to small integers of a range, and quantization-aware training.
-namespace weir {
+namespace WEIR_API weir {
 
 // The integers, and the range [min, max] that they represent, which may be wider than the requested
 // one.

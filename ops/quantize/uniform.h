@@ -7,10 +7,11 @@
 #include <vector>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 
 // Uniform quantization, as StableHLO and TensorFlow Lite define it: an integer q stands for the
 // number (q - zero point) * scale.
-namespace weir {
+namespace WEIR_API weir {
 
 // How the integers of a tensor represent numbers.
 struct UniformQuantization {

@@ -4,13 +4,14 @@
 #include <optional>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/lib/array.h"
 
 // Builders of random tensors: TensorFlow's random_ops and stateless_random_ops, with TensorFlow's
 // node names and random streams: the same seeds produce the same numbers. The seeds of a stateful
 // op come from Graph::NextSeed, which combines the graph's seed and the op's. With neither, each
 // session draws different numbers.
-namespace weir {
+namespace WEIR_API weir {
 
 // Options of RandomUniform.
 struct RandomUniformOptions {

@@ -4,13 +4,14 @@
 #include <string>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/sparse/sparse.h"
 
 // Sparse matrices in compressed rows (CSR), whose products take less time than those of sparse
 // tensors: TensorFlow's sparse_csr_matrix_ops. A CSR matrix is a scalar of DT_VARIANT that holds a
 // matrix, or a batch of matrices of one shape, of float, double, complex64 or complex128. All
 // functions that take one accept both.
-namespace weir {
+namespace WEIR_API weir {
 
 // ---- conversions
 

@@ -1,10 +1,11 @@
 #ifndef WEIR_OPS_SPARSE_RAGGED_H_
 #define WEIR_OPS_SPARSE_RAGGED_H_
 
+#include "weir/core/tensor/api.h"
 #include "weir/ops/sparse/sparse.h"
 
 // Ragged tensors, whose rows have different lengths: TensorFlow's ragged ops.
-namespace weir {
+namespace WEIR_API weir {
 
 // Row i of the outermost dimension is the rows [nested_splits[0][i], nested_splits[0][i + 1]) of
 // the next dimension, and so on down to the rows of `values`. Splits are int64 or int32 and start

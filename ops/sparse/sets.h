@@ -1,12 +1,13 @@
 #ifndef WEIR_OPS_SPARSE_SETS_H_
 #define WEIR_OPS_SPARSE_SETS_H_
 
+#include "weir/core/tensor/api.h"
 #include "weir/ops/sparse/sparse.h"
 
 // Operations on sets of integers or strings. The last dimension of a tensor holds the elements of
 // one set; duplicates count once. All dimensions but the last must agree. Sparse results are
 // sorted.
-namespace weir {
+namespace WEIR_API weir {
 
 // Returns the elements that are in both sets, sorted within each set.
 SparseTensor SetIntersection(Output a, Output b, absl::string_view name = {});

@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "weir/core/graph/gradient.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/containers/data_flow.h"
 #include "weir/ops/lib/array.h"
 
 // Sparse tensors, which store only some elements and their positions: TensorFlow's sparse_ops, with
 // the nodes of the Python functions.
-namespace weir {
+namespace WEIR_API weir {
 
 // Row i of `indices` (int64 [n, rank]) is the position of values[i] in a tensor of shape
 // `dense_shape` (int64 [rank]). Most functions require the rows in lexicographic order without

@@ -1,10 +1,11 @@
 #ifndef WEIR_OPS_SPARSE_SPARSE_COUNT_H_
 #define WEIR_OPS_SPARSE_SPARSE_COUNT_H_
 
+#include "weir/core/tensor/api.h"
 #include "weir/ops/sparse/sparse.h"
 
 // Counts of integers as sparse tensors: tf.sparse.bincount.
-namespace weir {
+namespace WEIR_API weir {
 
 // Attributes of the ops below.
 struct CountOptions {

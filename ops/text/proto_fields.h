@@ -4,10 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "weir/core/tensor/api.h"
 #include "weir/ops/lib/array.h"
 
 // Builders of ops that read and write serialized protobuf messages of any type.
-namespace weir {
+namespace WEIR_API weir {
 
 // Where the descriptor of a message type comes from: empty for TensorFlow's own messages, such as
 // tensorflow.Example, the path of a file with a serialized FileDescriptorSet (protoc

@@ -3,12 +3,13 @@
 
 #include <string>
 
+#include "weir/core/tensor/api.h"
 #include "weir/ops/lib/array.h"
 #include "weir/ops/sparse/sparse.h"
 
 // Tensors of strings. A string is a sequence of bytes. Characters are encoded in UTF-8 unless an
 // encoding is given.
-namespace weir {
+namespace WEIR_API weir {
 
 // ---- conversion of values to text and back
 

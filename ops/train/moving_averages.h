@@ -9,9 +9,10 @@
 #include <variant>
 #include <vector>
 
+#include "weir/core/tensor/api.h"
 #include "weir/ops/framework/variable.h"
 
-namespace weir {
+namespace WEIR_API weir {
 
 // Builds variable -= (1 - decay) * (variable - value). `zero_debias` corrects the bias due to the
 // variable's initial value of zero (with two more variables, "<variable>/biased" and

@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "weir/core/graph/gradient.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/framework/gradients.h"
 #include "weir/ops/framework/variable.h"
 
 // The base class of the optimizers in optimizers.h and of user-defined ones.
-namespace weir {
+namespace WEIR_API weir {
 
 // A gradient, and the variable that it is of.
 struct GradAndVariable {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "weir/core/tensor/api.h"
 #include "weir/ops/train/optimizer.h"
 
 // TensorFlow 1's optimizers (tf.train.*Optimizer). An optimizer is constructed with its
@@ -19,7 +20,7 @@
 // Options that all optimizers have: `name` is that of the name scope of the update, and the default
 // name of the slots' scope. With `use_locking` the kernels hold the lock of a ref variable while
 // they update it; for resource variables they always do.
-namespace weir {
+namespace WEIR_API weir {
 
 // One argument of an update rule: the name of its constant in the optimizer's scope (empty: one
 // constant beside each update), and the op's argument that it is passed to.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/containers/queue.h"
 #include "weir/ops/lib/collections.h"
 
@@ -13,7 +14,7 @@ namespace weir::proto {
 class QueueRunnerDef;
 }
 
-namespace weir {
+namespace WEIR_API weir {
 
 // The ops that keep a queue full: ops that threads run repeatedly, and two ops that close the
 // queue. StartQueueRunners (session/train/queue_runner.h) starts the threads.

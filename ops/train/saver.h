@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "weir/core/tensor/api.h"
 #include "weir/ops/framework/variable.h"
 
 namespace weir::proto {
@@ -12,7 +13,7 @@ class SaverDef;
 }
 
 // The nodes that save and restore variables: the graph side of Saver (session/model/saver.h).
-namespace weir {
+namespace WEIR_API weir {
 
 // The names of the nodes that save and restore a graph's variables, and the retention policy of
 // checkpoints. Its wire format is SaverDef.

@@ -4,12 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "weir/core/tensor/api.h"
 #include "weir/ops/lib/literal.h"
 
 // Learning rates that change with the step (tf.train.*_decay): scalars to pass to an optimizer.
 // `global_step` is a scalar of any integer or floating-point type. The other arguments are numbers
 // or scalars. The result has the type of the learning rate.
-namespace weir {
+namespace WEIR_API weir {
 
 // Options of the exponential, natural exponential and inverse time decays.
 struct DecayOptions {

@@ -1,9 +1,10 @@
 #ifndef WEIR_OPS_TRAIN_SLOTS_H_
 #define WEIR_OPS_TRAIN_SLOTS_H_
 
+#include "weir/core/tensor/api.h"
 #include "weir/ops/framework/variable.h"
 
-namespace weir {
+namespace WEIR_API weir {
 
 // Creates a slot variable, which belongs to another variable: an optimizer's state, a moving
 // average. It is named "<primary>/<name>", made unique (in the current variable scope, regardless

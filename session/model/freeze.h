@@ -5,10 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include "weir/core/tensor/api.h"
 #include "weir/session/session.h"
 
 // Freezing: a graph whose variables are constants, for inference.
-namespace weir {
+namespace WEIR_API weir {
 
 // Options of FreezeGraph.
 struct FreezeOptions {

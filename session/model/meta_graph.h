@@ -9,6 +9,7 @@
 
 #include "weir/core/io/file.h"
 #include "weir/core/io/graph_io.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/train/saver.h"
 #include "weir/session/session.h"
 
@@ -18,7 +19,7 @@ class MetaGraphDef;
 
 // Graphs with their collections, savers and signatures (MetaGraphDef on the wire, the `.meta` file
 // beside a checkpoint).
-namespace weir {
+namespace WEIR_API weir {
 
 // A function of a model: maps the names of its arguments and results to tensor names ("x:0").
 struct Signature {

@@ -7,10 +7,11 @@
 #include <vector>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/status.h"
 #include "weir/ops/train/saver.h"
 
-namespace weir {
+namespace WEIR_API weir {
 
 class Session;
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "weir/core/io/file.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/train/saver.h"
 #include "weir/session/session.h"
 
@@ -29,7 +30,7 @@
 // What the file cannot hold is named in a warning: elements of barriers and staging areas,
 // positions of readers, tables that steps change, what functions of datasets change besides random
 // streams, and what queue runners are moving.
-namespace weir {
+namespace WEIR_API weir {
 
 struct ResumableKind;
 

@@ -5,11 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "weir/core/tensor/api.h"
 #include "weir/session/model/meta_graph.h"
 
 // The functions of a SavedModel of TensorFlow 2: the methods of its objects, which a program calls
 // by name. Those that are exported as signatures are a small part of them, or none.
-namespace weir {
+namespace WEIR_API weir {
 
 // A function as it was traced for one set of dtypes and shapes. A Python function that was traced
 // several times is several of these, with one name.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "weir/core/io/memory_folder.h"
+#include "weir/core/tensor/api.h"
 #include "weir/session/model/meta_graph.h"
 #include "weir/session/model/saved_function.h"
 
@@ -21,7 +22,7 @@ class SavedModel;
 //   saved_model.pb       a meta graph, with the model's signatures
 //   variables/variables  a checkpoint
 //   assets/              files that the graph reads during initialization, such as vocabularies
-namespace weir {
+namespace WEIR_API weir {
 
 // A loaded model with its variables' values, ready to run. Movable.
 struct LoadedModel {

@@ -11,10 +11,11 @@
 
 #include "weir/core/io/checkpoint_state.h"
 #include "weir/core/io/retention.h"
+#include "weir/core/tensor/api.h"
 #include "weir/ops/train/saver.h"
 #include "weir/session/session.h"
 
-namespace weir {
+namespace WEIR_API weir {
 
 // What a Saver saves, and how many checkpoints it keeps.
 struct SaverOptions {

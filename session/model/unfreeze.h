@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "weir/core/graph/graph.h"
+#include "weir/core/tensor/api.h"
 #include "weir/session/model/meta_graph.h"
 
 // Unfreezing: a graph whose weights are variables again, to train on.
-namespace weir {
+namespace WEIR_API weir {
 
 // Options of UnfreezeGraph.
 struct UnfreezeOptions {

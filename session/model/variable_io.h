@@ -1,12 +1,13 @@
 #ifndef WEIR_SESSION_MODEL_VARIABLE_IO_H_
 #define WEIR_SESSION_MODEL_VARIABLE_IO_H_
 
+#include "weir/core/tensor/api.h"
 #include "weir/ops/framework/variable.h"
 #include "weir/session/session.h"
 
 // Reads and writes single variables: tf.Variable's `eval` and `load`. C++ has no default session,
 // so both take one; a null session is FAILED_PRECONDITION.
-namespace weir {
+namespace WEIR_API weir {
 
 // Returns the value of a tensor, or (`Eval(v, &session)`) of a variable.
 absl::StatusOr<Tensor> Eval(const Fetch& tensor, Session* session);

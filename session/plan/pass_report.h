@@ -5,6 +5,8 @@
 
 #include "absl/strings/string_view.h"
 
+#include "weir/core/tensor/api.h"
+
 // What a session reports of the passes that compile its steps. docs/PASSES.md and `weir passes`
 // list the passes.
 //
@@ -12,7 +14,7 @@
 //   options.on_pass = [](const PassReport& report) {
 //     std::cerr << report.name << ": " << report.ns << " ns, " << report.num_nodes << " nodes\n";
 //   };
-namespace weir {
+namespace WEIR_API weir {
 
 struct PlanGraph;
 

@@ -11,10 +11,11 @@
 
 #include "weir/core/graph/graph.h"
 #include "weir/core/runtime/kernel.h"
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/tensor.h"
 
 // The options of sessions and of their runs, and what a traced run records.
-namespace weir {
+namespace WEIR_API weir {
 
 class BackendRegistry;
 class Rendezvous;

@@ -8,10 +8,11 @@
 #include <thread>
 #include <vector>
 
+#include "weir/core/tensor/api.h"
 #include "weir/core/tensor/mutex.h"
 #include "weir/core/tensor/status.h"
 
-namespace weir {
+namespace WEIR_API weir {
 
 // A group of threads that stop together (tf.train.Coordinator). Each thread asks from time to time
 // whether to stop; the first one that has an error, or is finished, stops the others:

@@ -6,10 +6,11 @@
 #include <string>
 
 #include "weir/core/io/event_writer.h"
+#include "weir/core/tensor/api.h"
 #include "weir/session/session.h"
 #include "weir/session/train/scaffold.h"
 
-namespace weir {
+namespace WEIR_API weir {
 
 class Coordinator;
 

@@ -7,12 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "weir/core/tensor/api.h"
 #include "weir/session/train/hook.h"
 
 // Hooks for monitored sessions (monitored_session.h), like those of tf.train. A hook belongs to one
 // session. Hooks that count steps need a global step in the graph: FAILED_PRECONDITION when the
 // session is created; INVALID_ARGUMENT for a period that is empty or has both parts.
-namespace weir {
+namespace WEIR_API weir {
 
 // A period: a number of global steps, or of seconds. Exactly one of the two is set.
 struct Period {

@@ -6,12 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "weir/core/tensor/api.h"
 #include "weir/session/session.h"
 #include "weir/session/train/hook.h"
 #include "weir/session/train/hooks.h"
 #include "weir/session/train/scaffold.h"
 
-namespace weir {
+namespace WEIR_API weir {
 
 // What a MonitoredSession restores, saves and calls.
 struct MonitoredSessionOptions {

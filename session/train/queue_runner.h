@@ -1,11 +1,12 @@
 #ifndef WEIR_SESSION_TRAIN_QUEUE_RUNNER_H_
 #define WEIR_SESSION_TRAIN_QUEUE_RUNNER_H_
 
+#include "weir/core/tensor/api.h"
 #include "weir/ops/train/queue_runner.h"
 #include "weir/session/session.h"
 #include "weir/session/train/coordinator.h"
 
-namespace weir {
+namespace WEIR_API weir {
 
 // Starts the threads of one queue runner. Each thread runs its enqueue operation until the
 // coordinator stops or the operation reaches the end of its input; the last thread to do so closes

@@ -4,10 +4,11 @@
 #include <functional>
 #include <memory>
 
+#include "weir/core/tensor/api.h"
 #include "weir/session/model/saver.h"
 #include "weir/session/session.h"
 
-namespace weir {
+namespace WEIR_API weir {
 
 // The nodes and functions with which a framework starts and saves a model. Members that are not set
 // are taken from the graph's collections; those missing there are created, and added to the

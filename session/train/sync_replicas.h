@@ -6,11 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "weir/core/tensor/api.h"
 #include "weir/ops/train/moving_averages.h"
 #include "weir/ops/train/optimizer.h"
 #include "weir/session/train/hook.h"
 
-namespace weir {
+namespace WEIR_API weir {
 
 // Options of SyncReplicasOptimizer.
 struct SyncReplicasOptions {
