@@ -6,7 +6,7 @@
 // shared library.
 namespace hwy::platform {
 
-uint64_t TimerResolution();
+[[gnu::visibility("default")]] uint64_t TimerResolution();
 uint64_t TimerResolution() { return 1; }
 
 }  // namespace hwy::platform

@@ -72,12 +72,91 @@ _cuda_toolkit = repository_rule(
     local = True,
 )
 
+def _source_folder(ctx, package):
+    """Returns the unpacked source of an installed Debian package."""
+    query = ["dpkg-query", "-W", "-f=${source:Package}=${source:Version}", package]
+    source = ctx.execute(query).stdout.strip()
+    folder = ctx.os.environ["HOME"] + "/.cache/weir-sources/" + source
+    if not source or not ctx.path(folder).exists:
+        fail("The source of %s is not in %s: run tools/fetch_sources.sh" % (package, folder))
+    return folder
+
+def _files_in_cmake(ctx, list, prefix):
+    """Returns the sources that one of protobuf's CMake files lists."""
+    words = ctx.read(list).replace("\n", " ").split(" ")
+    return [w[len(prefix):] for w in words if w.startswith(prefix) and w.endswith(".cc")]
+
+def _found(ctx, folder, *conditions):
+    found = ctx.execute(["find", "-L"] + list(conditions), working_directory = folder)
+    return sorted(found.stdout.strip().split("\n"))
+
+def _debian_sources_impl(ctx):
+    """Abseil, Highway, protobuf and RE2 as they are in Debian, for shared libraries.
+
+    They see the installed headers, which are the same, and are compiled with the flags of this
+    build: position-independent and hidden."""
+    absl = _source_folder(ctx, "libabsl-dev")
+    protobuf = _source_folder(ctx, "libprotobuf-dev")
+    re2 = _source_folder(ctx, "libre2-dev")
+    highway = _source_folder(ctx, "libhwy-dev")
+    folders = [
+        absl + "/absl",
+        protobuf + "/src/google",
+        re2 + "/re2",
+        re2 + "/util",
+        highway + "/hwy",
+    ]
+    ctx.execute(["cp", "-r"] + folders + ["."])
+    ctx.execute(["find", ".", "-name", "BUILD*", "-delete"])  # of packages of its own
+
+    # Of Highway what kernels need: not the benchmark, which measures a timer when it is loaded.
+    files = {
+        "absl": [],
+        "highway": ["hwy/%s.cc" % f for f in ["aligned_allocator", "per_target", "targets"]],
+        "protobuf": [],
+    }
+    for path in _found(ctx, absl, "absl", "-name", "*.cc", "-not", "-path", "*/flags/*", "-not", "-path", "*/random/*"):
+        name = path.split("/")[-1]
+        if not [w for w in ["test", "benchmark", "mock", "print_hash_of", "gaussian"] if w in name]:
+            files["absl"].append(path)
+    for part in ["libprotobuf-lite", "libprotobuf"]:
+        files["protobuf"] += _files_in_cmake(
+            ctx,
+            protobuf + "/cmake/" + part + ".cmake",
+            "${protobuf_SOURCE_DIR}/src/",
+        )
+    files["re2"] = _found(ctx, re2, "re2", "-maxdepth", "1", "-name", "*.cc") + \
+                   ["util/rune.cc", "util/strutil.cc"]
+    ctx.file("BUILD", "".join(["""
+cc_library(
+    name = "%s",
+    srcs = %r,
+    copts = ["-w", "-iquote", "external/debian_sources", "-idirafter", "external/debian_sources",
+             "-DHAVE_PTHREAD", "-DHAVE_ZLIB"],
+    linkstatic = True,
+    textual_hdrs = glob(["%s/**/*.h", "%s/**/*.inc", "util/*.h"]),
+    visibility = ["//visibility:public"],
+)
+""" % (name, files[name], folder, folder) for name, folder in {
+        "absl": "absl",
+        "highway": "hwy",
+        "protobuf": "google",
+        "re2": "re2",
+    }.items()]))
+
+_debian_sources = repository_rule(
+    implementation = _debian_sources_impl,
+    environ = ["HOME"],
+    local = True,
+)
+
 def weir_repositories():
     """Declares every outside repository that a build of Weir loads."""
     _rules_cc(name = "rules_cc")
     _debian_tools(name = "debian_tools")
     _no_coverage(name = "remote_coverage_tools")
     _cuda_toolkit(name = "cuda_toolkit")
+    _debian_sources(name = "debian_sources")
     for name, path in {
         "bazel_skylib": "/usr/share/bazel/tools/skylib",
         "rules_java": "/usr/share/bazel/rules/java",

@@ -6,6 +6,7 @@
 #
 #   tools/install.sh                      to /usr/local, as root
 #   tools/install.sh --prefix ~/weir      to another folder, which may be moved later
+#   tools/install.sh --shared             also the shared library; compiles Abseil and protobuf for it
 #   tools/install.sh --config=cuda        passes other options to Bazel: here, with GPU kernels
 #
 # Replaces an older Weir under the same prefix. To uninstall: tools/install.sh --remove [--prefix ...]
@@ -14,12 +15,14 @@ source "$(dirname "$0")/setup.sh"
 
 prefix=/usr/local
 remove=0
+trees=(tree)
 options=()
 while [ $# -gt 0 ]; do
   case $1 in
     --prefix) prefix=${2:?--prefix needs a folder}; shift ;;
     --prefix=*) prefix=${1#*=} ;;
     --remove) remove=1 ;;
+    --shared) trees+=(shared) ;;
     -h | --help) sed -n '2,/^source/{/^#/s/^# \{0,1\}//p}' "$0"; exit ;;
     *) options+=("$1") ;;
   esac
@@ -34,8 +37,8 @@ esac
 # Removes all files of Weir under a prefix, and nothing else.
 remove_weir() {
   rm -rf "$1"/include/weir "$1"/lib/cmake/weir "$1"/lib/cmake/weir_rpc
-  rm -f "$1"/bin/weir "$1"/bin/weir-serve "$1"/lib/libweir{,_exports,_rpc}.a \
-    "$1"/lib/pkgconfig/weir.pc "$1"/lib/pkgconfig/weir_rpc.pc "$1"/share/man/man1/weir.1 \
+  rm -f "$1"/bin/weir "$1"/bin/weir-serve "$1"/lib/libweir{,_exports,_rpc}.a "$1"/lib/libweir.so* \
+    "$1"/lib/pkgconfig/weir{,-shared,_rpc}.pc "$1"/share/man/man1/weir.1 \
     "$1"/share/bash-completion/completions/weir "$1"/share/zsh/site-functions/_weir \
     "$1"/share/fish/vendor_completions.d/weir.fish
 }
@@ -51,14 +54,18 @@ mkdir -p "$prefix" && [ -w "$prefix" ] ||
 prefix=$(cd "$prefix" && pwd)
 
 install_packages
+[ "${#trees[@]}" = 1 ] || bash tools/fetch_sources.sh
 say "Building (the first build takes about ten minutes on two cores)"
-bazel build "${options[@]}" //tools/install:tree ||
+bazel build "${options[@]}" "${trees[@]/#///tools/install:}" ||
   die "The build failed; see the first error above." \
     "Debian releases other than 12 may have different packages: cat /etc/debian_version"
 remove_weir "$prefix"
-tar -xf bazel-bin/tools/install/tree.tar -C "$prefix" --no-same-owner
-say "Installed in $prefix: $(tar -tf bazel-bin/tools/install/tree.tar | wc -l) files," \
-  "$(du -ch "$prefix"/lib/libweir{,_exports,_rpc}.a "$prefix"/include/weir "$prefix"/bin/weir{,-serve} | tail -n 1 | cut -f 1)"
+for tree in "${trees[@]}"; do
+  tar -xf "bazel-bin/tools/install/$tree.tar" -C "$prefix" --no-same-owner
+done
+say "Installed in $prefix:" \
+  "$(for t in "${trees[@]}"; do tar -tf "bazel-bin/tools/install/$t.tar"; done | wc -l) files," \
+  "$(du -ch "$prefix"/lib/libweir* "$prefix"/include/weir "$prefix"/bin/weir{,-serve} | tail -n 1 | cut -f 1)"
 
 cat <<END
 

@@ -149,7 +149,8 @@ int64_t ListLength(const AttrValue& value) {
 
 }  // namespace
 
-bool operator==(const FunctionRef& a, const FunctionRef& b) {
+// GCC does not extend the visibility of a namespace to friends that only a class declares.
+WEIR_API bool operator==(const FunctionRef& a, const FunctionRef& b) {
   if (a.name != b.name) return false;
   static const AttrMap* const none = new AttrMap;
   return a.attrs == b.attrs || (a.attrs ? *a.attrs : *none) == (b.attrs ? *b.attrs : *none);
@@ -192,7 +193,7 @@ template AttrValue::AttrValue(std::vector<Shape>);
 template AttrValue::AttrValue(std::vector<Tensor>);
 template AttrValue::AttrValue(std::vector<FunctionRef>);
 
-bool operator==(const AttrValue& a, const AttrValue& b) {
+WEIR_API bool operator==(const AttrValue& a, const AttrValue& b) {
   if (a.value_.index() != b.value_.index()) return false;
   return std::visit(
       [&b]<class T>(const T& x) -> bool {
@@ -218,7 +219,7 @@ AttrMap::AttrMap(std::initializer_list<value_type> attrs) {
   for (const value_type& attr : attrs) insert(attr);
 }
 
-bool operator==(const AttrMap& a, const AttrMap& b) {
+WEIR_API bool operator==(const AttrMap& a, const AttrMap& b) {
   return a.attrs_ == b.attrs_ || a.attrs() == b.attrs();
 }
 

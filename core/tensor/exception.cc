@@ -21,9 +21,9 @@ absl::Status Thrown(absl::string_view what, const std::exception& e) {
 }  // namespace
 
 absl::Status ExceptionToStatus(absl::string_view what, absl::FunctionRef<void()> before_message) {
-  const auto no_memory = [&] {
+  const auto no_memory = [&](absl::string_view why) {
     before_message();
-    return absl::ResourceExhaustedError("OOM: out of memory allocating kernel scratch space");
+    return absl::ResourceExhaustedError(absl::StrCat("OOM: ", why));
   };
   try {
     throw;
@@ -32,9 +32,9 @@ absl::Status ExceptionToStatus(absl::string_view what, absl::FunctionRef<void()>
   } catch (const StepCancelled& cancelled) {
     return cancelled.why;
   } catch (const std::bad_alloc&) {
-    return no_memory();
+    return no_memory("out of memory allocating kernel scratch space");
   } catch (const std::length_error&) {
-    return no_memory();
+    return no_memory("kernel scratch space of more elements than any memory holds");
   } catch (const std::system_error& e) {
     if (e.code() != std::errc::resource_unavailable_try_again) return Thrown(what, e);
     before_message();

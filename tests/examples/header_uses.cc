@@ -10,6 +10,10 @@
 
 #include "weir/core/graph/name_index.h"
 #include "weir/core/graph/per_thread.h"
+#include "weir/weir.h"
+
+// The shared library has no servers, and no messages for other programs.
+#ifndef WEIR_SHARED
 #include "weir/core/io/text_proto.h"
 #include "weir/core/tensor/memory_quota.h"
 #include "weir/proto.h"
@@ -27,7 +31,11 @@
 #include "weir/rpc/lib/tls_files.h"
 #include "weir/rpc/master.h"
 #include "weir/rpc/server.h"
-#include "weir/weir.h"
+#endif
+
+namespace WEIR_API exported {
+inline int Answer() { return 42; }
+}  // namespace exported
 
 namespace {
 
@@ -56,6 +64,7 @@ class Layer : public weir::Module {
 };
 
 const Use kCore[] = {
+    {"weir/core/tensor/api.h", [](weir::Graph&) { return exported::Answer() == 42; }},
     {"weir/core/tensor/allocator.h",
      [](weir::Graph&) { return !weir::HostAllocator().name().empty(); }},
     {"weir/core/graph/attr.h",
@@ -127,8 +136,6 @@ const Use kCore[] = {
      [](weir::Graph&) {
        return weir::ConvertTensor(weir::Tensor::Scalar(1.0), weir::DT_FLOAT).ok();
      }},
-    {"weir/core/tensor/memory_quota.h",
-     [](weir::Graph&) { return weir::MemoryQuota::New(nullptr, "none", 0)->held() == 0; }},
     {"weir/core/tensor/numeric_types.h",
      [](weir::Graph&) { return float(weir::half(1.5f)) == 1.5f; }},
     {"weir/core/graph/op.h",
@@ -170,12 +177,6 @@ const Use kCore[] = {
      [](weir::Graph&) { return !weir::ReadMetric(Scratch("weir_none")).has_value(); }},
     {"weir/core/io/tensor_slice.h",
      [](weir::Graph&) { return weir::TensorSlice::Parse("0,2").ok(); }},
-    {"weir/core/io/text_proto.h",
-     [](weir::Graph&) {
-       weir::proto::GraphDef def;
-       return weir::ParseTextProto("node { name: 'a' op: 'NoOp' }", "text", &def).ok() &&
-              def.node(0).name() == "a";
-     }},
     {"weir/core/runtime/thread_pool.h",
      [](weir::Graph&) { return weir::ThreadPool(2).num_threads() == 2; }},
     {"weir/core/tensor/version.h",
@@ -183,11 +184,6 @@ const Use kCore[] = {
        return WEIR_VERSION == std::to_string(WEIR_VERSION_MAJOR) + "." +
                                   std::to_string(WEIR_VERSION_MINOR) + "." +
                                   std::to_string(WEIR_VERSION_PATCH);
-     }},
-    {"weir/proto.h",
-     [](weir::Graph& g) {
-       weir::proto::VariableDef def;
-       return Var(g).ToProto(&def) && def.variable_name() == "Variable:0";
      }},
 };
 
@@ -450,36 +446,20 @@ const Use kOps[] = {
     {"weir/ops/lib/window.h", [](weir::Graph&) { return weir::ParseDataFormat("NHWC").ok(); }},
 };
 
-const Use kSessions[] = {
-    {"weir/ops/audio/audio.h",
-     [](weir::Graph& g) { return weir::DecodeWav(weir::Const(g, "x")).audio.valid(); }},
-    {"weir/ops/nn/nn_pad_conv.h",
-     [](weir::Graph& g) {
-       const weir::Output image = weir::Placeholder(g, weir::DT_FLOAT, {1, 4, 4, 1});
-       const weir::Output paddings = weir::Placeholder(g, weir::DT_INT32, {4, 2});
-       const weir::Output filter = weir::Placeholder(g, weir::DT_FLOAT, {1, 1, 1, 1});
-       return weir::FusedPadConv2D(image, paddings, filter, "REFLECT", weir::ConvOptions()).valid();
+#ifndef WEIR_SHARED
+const Use kMessagesAndServers[] = {
+    {"weir/core/tensor/memory_quota.h",
+     [](weir::Graph&) { return weir::MemoryQuota::New(nullptr, "none", 0)->held() == 0; }},
+    {"weir/core/io/text_proto.h",
+     [](weir::Graph&) {
+       weir::proto::GraphDef def;
+       return weir::ParseTextProto("node { name: 'a' op: 'NoOp' }", "text", &def).ok() &&
+              def.node(0).name() == "a";
      }},
-    {"weir/ops/quantize/uniform.h",
+    {"weir/proto.h",
      [](weir::Graph& g) {
-       weir::UniformQuantization q;
-       q.scales = weir::Const(g, 0.5f);
-       q.zero_points = weir::Const(g, 0);
-       q.min_val = -128;
-       q.max_val = 127;
-       return weir::UniformQuantize(Floats(g), q, weir::DT_QINT8).valid();
-     }},
-    {"weir/ops/sparse/csr.h",
-     [](weir::Graph& g) {
-       const weir::Output dense = weir::Placeholder(g, weir::DT_FLOAT, {2, 2});
-       const weir::Output indices = weir::Placeholder(g, weir::DT_INT64, {1, 2});
-       return weir::SparseMatrixNNZ(weir::DenseToCSRSparseMatrix(dense, indices)).valid();
-     }},
-    {"weir/ops/sparse/sparse_count.h",
-     [](weir::Graph& g) {
-       const weir::Output values = weir::Placeholder(g, weir::DT_INT32, {3});
-       const weir::Output weights = weir::Placeholder(g, weir::DT_FLOAT, {0});
-       return weir::DenseCountSparseOutput(values, weights).values.valid();
+       weir::proto::VariableDef def;
+       return Var(g).ToProto(&def) && def.variable_name() == "Variable:0";
      }},
     {"weir/rpc/lib/memory_reservation.h",
      [](weir::Graph&) { return sizeof(weir::rpc::MemoryReservation) > 0; }},
@@ -517,6 +497,40 @@ const Use kSessions[] = {
      [](weir::Graph&) { return weir::rpc::ServerDevice().name.empty(); }},
     {"weir/rpc/server.h",
      [](weir::Graph&) { return weir::rpc::Server::Start({})->get()->port() > 0; }},
+};
+#endif
+
+const Use kSessions[] = {
+    {"weir/ops/audio/audio.h",
+     [](weir::Graph& g) { return weir::DecodeWav(weir::Const(g, "x")).audio.valid(); }},
+    {"weir/ops/nn/nn_pad_conv.h",
+     [](weir::Graph& g) {
+       const weir::Output image = weir::Placeholder(g, weir::DT_FLOAT, {1, 4, 4, 1});
+       const weir::Output paddings = weir::Placeholder(g, weir::DT_INT32, {4, 2});
+       const weir::Output filter = weir::Placeholder(g, weir::DT_FLOAT, {1, 1, 1, 1});
+       return weir::FusedPadConv2D(image, paddings, filter, "REFLECT", weir::ConvOptions()).valid();
+     }},
+    {"weir/ops/quantize/uniform.h",
+     [](weir::Graph& g) {
+       weir::UniformQuantization q;
+       q.scales = weir::Const(g, 0.5f);
+       q.zero_points = weir::Const(g, 0);
+       q.min_val = -128;
+       q.max_val = 127;
+       return weir::UniformQuantize(Floats(g), q, weir::DT_QINT8).valid();
+     }},
+    {"weir/ops/sparse/csr.h",
+     [](weir::Graph& g) {
+       const weir::Output dense = weir::Placeholder(g, weir::DT_FLOAT, {2, 2});
+       const weir::Output indices = weir::Placeholder(g, weir::DT_INT64, {1, 2});
+       return weir::SparseMatrixNNZ(weir::DenseToCSRSparseMatrix(dense, indices)).valid();
+     }},
+    {"weir/ops/sparse/sparse_count.h",
+     [](weir::Graph& g) {
+       const weir::Output values = weir::Placeholder(g, weir::DT_INT32, {3});
+       const weir::Output weights = weir::Placeholder(g, weir::DT_FLOAT, {0});
+       return weir::DenseCountSparseOutput(values, weights).values.valid();
+     }},
     {"weir/session/train/coordinator.h",
      [](weir::Graph&) {
        weir::Coordinator threads;
@@ -625,6 +639,9 @@ int Run() {
   for (const Use& use : kKernels) run(use);
   for (const Use& use : kOps) run(use);
   for (const Use& use : kSessions) run(use);
+#ifndef WEIR_SHARED
+  for (const Use& use : kMessagesAndServers) run(use);
+#endif
   return faults;
 }
 

@@ -18,9 +18,9 @@
     )
 
 A library is one archive with all objects of this repository that the deps link; the flags for the
-user's linker name Debian's libraries instead. It is not a shared library, because Debian's archives
-of Abseil and Protocol Buffers are not position-independent. It needs no --whole-archive, because
-nothing in Weir registers itself (core/graph/families.h).
+user's linker name Debian's libraries instead. It needs no --whole-archive, because nothing in Weir
+registers itself (core/graph/families.h). Shared libraries, which are an addition to this tree, are in
+shared_library.bzl.
 
 The linker flags contain --exclude-libs for its archive and for Debian's: a program that exports its
 symbols (-rdynamic, plugins) keeps the libraries' symbols private. Otherwise a library in the same
@@ -31,12 +31,13 @@ excluded: lib<name>_exports.a.
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 
-_Installed = provider(fields = {
+Installed = provider(fields = {
     "archives": "depset of files: the archives that the library contains",
     "candidates": "depset of files: headers that may be requested",
     "files": "{path below the prefix: file}",
     "flags": "linker flags for Debian's libraries, one string each",
     "headers": "requested headers, as in #include",
+    "shared_pkg_config": "file through which pkg-config finds the shared form of the library",
 })
 
 def _unique(values):
@@ -85,7 +86,7 @@ def _with_version(ctx, file):
 def _installed_library_impl(ctx):
     name = ctx.label.name
     info = cc_common.merge_cc_infos(cc_infos = [d[CcInfo] for d in ctx.attr.deps])
-    requires = [d[_Installed] for d in ctx.attr.requires]
+    requires = [d[Installed] for d in ctx.attr.requires]
     elsewhere = {f: None for d in requires for f in d.archives.to_list()}
 
     inputs = info.linking_context.linker_inputs.to_list()
@@ -116,8 +117,17 @@ def _installed_library_impl(ctx):
         files["lib/" + exports.basename] = exports
         exports_file = exports.basename
 
+    # What a program calls beside Weir: the public headers include Abseil's.
+    shared_flags = ["-Wl,--as-needed"] + [
+        "-l" + w[len("-l:lib"):-len(".a")]
+        for f in own_flags
+        for w in f.split(" ")
+        if w.startswith("-l:libabsl_")
+    ]
+    shared_pkg_config = "lib/pkgconfig/%s-shared.pc" % name
     for template, path in [
         (ctx.file._pkg_config, "lib/pkgconfig/%s.pc" % name),
+        (ctx.file._shared_pkg_config, shared_pkg_config),
         (ctx.file._cmake, "lib/cmake/%s/%sConfig.cmake" % (name, name)),
         (ctx.file._cmake_version, "lib/cmake/%s/%sConfigVersion.cmake" % (name, name)),
     ]:
@@ -138,19 +148,22 @@ def _installed_library_impl(ctx):
                     for f in [exports_file]
                     if f
                 ]),
+                "{shared_flags}": " ".join(shared_flags),
                 "{requires}": " ".join([d.label.name for d in ctx.attr.requires]),
                 "{targets}": " ".join(["%s::%s" % ((d.label.name,) * 2) for d in ctx.attr.requires]),
             },
         )
         files[path] = _with_version(ctx, made)
+    shared_pkg_config = files.pop(shared_pkg_config)
     return [
         DefaultInfo(files = depset(files.values())),
-        _Installed(
+        Installed(
             archives = depset(own, transitive = [d.archives for d in requires]),
             candidates = info.compilation_context.headers,
             files = files,
             flags = flags,
             headers = ctx.attr.headers,
+            shared_pkg_config = shared_pkg_config,
         ),
     ]
 
@@ -161,18 +174,19 @@ installed_library = rule(
         "description": attr.string(mandatory = True),
         "exports": attr.label_keyed_string_dict(providers = [CcInfo]),
         "headers": attr.string_list(),
-        "requires": attr.label_list(providers = [_Installed]),
+        "requires": attr.label_list(providers = [Installed]),
         "_cmake": attr.label(default = "config.cmake.in", allow_single_file = True),
         "_cmake_version": attr.label(default = "version.cmake.in", allow_single_file = True),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
         "_pkg_config": attr.label(default = "library.pc.in", allow_single_file = True),
+        "_shared_pkg_config": attr.label(default = "shared_library.pc.in", allow_single_file = True),
         "_version": attr.label(default = "//:VERSION", allow_single_file = True),
     },
     toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
 )
 
 def _installed_tree_impl(ctx):
-    libraries = [d[_Installed] for d in ctx.attr.libraries]
+    libraries = [d[Installed] for d in ctx.attr.libraries]
     files = {}
     for library in libraries:
         files.update(library.files)
@@ -222,7 +236,7 @@ def _installed_tree_impl(ctx):
 installed_tree = rule(
     implementation = _installed_tree_impl,
     attrs = {
-        "libraries": attr.label_list(providers = [_Installed]),
+        "libraries": attr.label_list(providers = [Installed]),
         "printed": attr.string_dict(),
         "printer": attr.label(cfg = "target", executable = True),
         "programs": attr.label_list(cfg = "target"),

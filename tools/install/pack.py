@@ -45,7 +45,8 @@ def main():
     parser.add_argument("--header", action="append", default=[], help="as in #include")
     parser.add_argument("--candidate", action="append", default=[], help="file of a header")
     parser.add_argument("--file", nargs=2, action="append", default=[], help="path, file")
-    parser.add_argument("--forwarding", required=True, help="list of moved headers: old, new")
+    parser.add_argument("--link", nargs=2, action="append", default=[], help="path, its target")
+    parser.add_argument("--forwarding", help="list of moved headers: old, new")
     args = parser.parse_args()
 
     # Bazel places a header in .../_virtual_includes/NAME/weir/..., a generated one in
@@ -66,7 +67,11 @@ def main():
     with tarfile.open(args.out, "w", dereference=True) as tar:
         for name, path in sorted(members.items()):
             tar.add(path, name, filter=plain)
-        for old, new, text in forwarding(args.forwarding):
+        for name, target in args.link:
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = tarfile.SYMTYPE, target
+            tar.addfile(plain(info))
+        for old, new, text in forwarding(args.forwarding) if args.forwarding else []:
             if f"include/{new}" not in members:
                 sys.exit(f"forwarding_headers.txt: {new} is not an installed header")
             info = tarfile.TarInfo(f"include/{old}")
