@@ -134,6 +134,7 @@ void TF_Run(TF_DeprecatedSession* session, const TF_Buffer* run_options, const c
             TF_Tensor** inputs, int ninputs, const char** output_names, TF_Tensor** outputs,
             int noutputs, const char** target_oper_names, int ntargets, TF_Buffer* run_metadata,
             TF_Status* status) {
+  weir::capi::ClearFetches(outputs, noutputs);
   if (!HaveAll("TF_Run", {session}, status)) return;
   const auto handles = weir::capi::Resolve(
       session->graph, {input_names, ninputs, output_names, noutputs, target_oper_names, ntargets});
@@ -146,6 +147,7 @@ void TF_Run(TF_DeprecatedSession* session, const TF_Buffer* run_options, const c
 void TF_PRunSetup(TF_DeprecatedSession* session, const char** input_names, int ninputs,
                   const char** output_names, int noutputs, const char** target_oper_names,
                   int ntargets, const char** handle, TF_Status* status) {
+  if (handle != nullptr) *handle = nullptr;
   if (!HaveAll("TF_PRunSetup", {session}, status)) return;
   const auto handles = weir::capi::Resolve(
       session->graph, {input_names, ninputs, output_names, noutputs, target_oper_names, ntargets});
@@ -157,6 +159,7 @@ void TF_PRunSetup(TF_DeprecatedSession* session, const char** input_names, int n
 void TF_PRun(TF_DeprecatedSession* session, const char* handle, const char** input_names,
              TF_Tensor** inputs, int ninputs, const char** output_names, TF_Tensor** outputs,
              int noutputs, const char** target_oper_names, int ntargets, TF_Status* status) {
+  weir::capi::ClearFetches(outputs, noutputs);
   if (!HaveAll("TF_PRun", {session}, status)) return;
   const auto handles = weir::capi::Resolve(
       session->graph, {input_names, ninputs, output_names, noutputs, target_oper_names, ntargets});

@@ -129,7 +129,7 @@ class Finisher {
 
   NodeBuilder Builder() const {
     NodeBuilder builder(graph_, desc_.op);
-    builder.Name(desc_.name + "/").Verbatim();
+    builder.Name(desc_.name + "/").Verbatim().AnyName();
     for (size_t i = 0; i < inputs_.size(); ++i) {
       if (desc_.arguments[i].is_list) {
         builder.InputList(inputs_[i]);
@@ -350,6 +350,11 @@ TF_Operation* TF_FinishOperation(TF_OperationDescription* desc, TF_Status* statu
   weir::Node* node = nullptr;
   SetStatus(status, desc->graph->Change([&](weir::Graph& graph) -> absl::Status {
     WEIR_ASSIGN_OR_RETURN(node, weir::capi::Finisher(*desc, graph).Build());
+    desc->graph->mutex.AssertHeld();
+    if (!weir::IsNodeName(desc->name)) {
+      desc->graph->name_error.Update(
+          weir::InvalidArgument("Node '", desc->name, "': Node name contains invalid characters"));
+    }
     return absl::OkStatus();
   }));
   return weir::capi::OperationOf(node);

@@ -301,6 +301,7 @@ int TF_GraphNumFunctions(TF_Graph* g) {
 }
 
 int TF_GraphGetFunctions(TF_Graph* g, TF_Function** funcs, int max_func, TF_Status* status) {
+  if (funcs != nullptr) std::fill_n(funcs, std::max(0, max_func), nullptr);
   if (!HaveAll("TF_GraphGetFunctions", {g}, status)) return -1;
   SetStatus(status, absl::OkStatus());
   const MutexLock lock(g->mutex);

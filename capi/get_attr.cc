@@ -162,6 +162,10 @@ void TF_OperationGetAttrString(TF_Operation* oper, const char* attr_name, void* 
 void TF_OperationGetAttrStringList(TF_Operation* oper, const char* attr_name, void** values,
                                    size_t* lengths, int max_values, void* storage,
                                    size_t storage_size, TF_Status* status) {
+  if (values != nullptr && lengths != nullptr) {
+    std::fill_n(values, std::max(0, max_values), nullptr);
+    std::fill_n(lengths, std::max(0, max_values), 0);
+  }
   if (!HaveAll("TF_OperationGetAttrStringList", {oper, attr_name}, status)) return;
   const auto get = [&]() -> absl::Status {
     WEIR_ASSIGN_OR_RETURN(const auto list, Get<std::vector<std::string>>(oper, attr_name));
@@ -239,6 +243,10 @@ void TF_OperationGetAttrShape(TF_Operation* oper, const char* attr_name, int64_t
 void TF_OperationGetAttrShapeList(TF_Operation* oper, const char* attr_name, int64_t** dims,
                                   int* num_dims, int num_shapes, int64_t* storage, int storage_size,
                                   TF_Status* status) {
+  if (dims != nullptr && num_dims != nullptr) {
+    std::fill_n(dims, std::max(0, num_shapes), nullptr);
+    std::fill_n(num_dims, std::max(0, num_shapes), -1);
+  }
   if (!HaveAll("TF_OperationGetAttrShapeList", {oper, attr_name}, status)) return;
   const auto get = [&]() -> absl::Status {
     WEIR_ASSIGN_OR_RETURN(const auto list, Get<std::vector<weir::Shape>>(oper, attr_name));
@@ -275,6 +283,7 @@ void TF_OperationGetAttrTensorShapeProto(TF_Operation* oper, const char* attr_na
 void TF_OperationGetAttrTensorShapeProtoList(TF_Operation* oper, const char* attr_name,
                                              TF_Buffer** values, int max_values,
                                              TF_Status* status) {
+  if (values != nullptr) std::fill_n(values, std::max(0, max_values), nullptr);
   GetAttr("TF_OperationGetAttrTensorShapeProtoList", oper, attr_name, values, status,
           [&]() -> absl::Status {
             WEIR_ASSIGN_OR_RETURN(const auto list, Get<std::vector<weir::Shape>>(oper, attr_name));
@@ -299,7 +308,7 @@ void TF_OperationGetAttrTensor(TF_Operation* oper, const char* attr_name, TF_Ten
 
 void TF_OperationGetAttrTensorList(TF_Operation* oper, const char* attr_name, TF_Tensor** values,
                                    int max_values, TF_Status* status) {
-  for (int i = 0; values != nullptr && i < max_values; ++i) values[i] = nullptr;
+  if (values != nullptr) std::fill_n(values, std::max(0, max_values), nullptr);
   GetAttr("TF_OperationGetAttrTensorList", oper, attr_name, values, status, [&]() -> absl::Status {
     WEIR_ASSIGN_OR_RETURN(const auto list, Get<std::vector<weir::Tensor>>(oper, attr_name));
     const int count = std::min(static_cast<int>(list.size()), max_values);

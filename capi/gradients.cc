@@ -1,5 +1,7 @@
 #include "weir/ops/framework/gradients.h"
 
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "weir/capi/objects.h"
@@ -50,6 +52,7 @@ void TF_AddGradients(TF_Graph* g, TF_Output* y, int ny, TF_Output* x, int nx, TF
 
 void TF_AddGradientsWithPrefix(TF_Graph* g, const char* prefix, TF_Output* y, int ny, TF_Output* x,
                                int nx, TF_Output* dx, TF_Status* status, TF_Output* dy) {
+  if (dy != nullptr && x != nullptr) std::fill_n(dy, std::max(0, nx), TF_Output{nullptr, -1});
   if (!weir::capi::HaveAll("TF_AddGradientsWithPrefix", {g}, status)) return;
   weir::capi::SetStatus(status, g->Change([&](weir::Graph& graph) {
     return weir::capi::AddGradients(graph, prefix, y, ny, x, nx, dx, dy);

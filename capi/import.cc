@@ -319,6 +319,8 @@ void TF_GraphImportGraphDefWithReturnOutputs(TF_Graph* graph, const TF_Buffer* g
                                              const TF_ImportGraphDefOptions* options,
                                              TF_Output* return_outputs, int num_return_outputs,
                                              TF_Status* status) {
+  if (return_outputs != nullptr)
+    std::fill_n(return_outputs, std::max(0, num_return_outputs), TF_Output{nullptr, -1});
   if (!HaveAll("TF_GraphImportGraphDefWithReturnOutputs", {graph, graph_def}, status)) return;
   const size_t wanted = options == nullptr ? 0 : options->return_outputs.size();
   if (num_return_outputs < 0 || static_cast<size_t>(num_return_outputs) != wanted ||

@@ -42,7 +42,7 @@ absl::StatusOr<Shape> ShapeOf(const int64_t* dims, int num_dims);
 // Returns the value of a tensor: shares the elements, but copies strings.
 absl::StatusOr<Tensor> ValueOf(const TF_Tensor* tensor);
 // Returns a tensor that shares the elements of a value, but copies strings.
-absl::StatusOr<TF_Tensor*> NewTensor(const Tensor& value);
+absl::StatusOr<TF_Tensor*> NewTensor(Tensor value);
 
 inline Node* NodeOf(TF_Operation* operation) { return reinterpret_cast<Node*>(operation); }
 inline const Node* NodeOf(const TF_Operation* operation) {
@@ -95,6 +95,8 @@ struct TF_Graph {
   // Replaced only while it is empty, by that of a SavedModel.
   std::unique_ptr<weir::Graph> graph ABSL_GUARDED_BY(mutex) = std::make_unique<weir::Graph>();
   std::set<TF_Session*> sessions ABSL_GUARDED_BY(mutex);
+  // That of the first operation with a name that no session runs.
+  absl::Status name_error ABSL_GUARDED_BY(mutex);
   bool is_deleted ABSL_GUARDED_BY(mutex) = false;
   // Of the condition or the body of a loop: the graph that the loop is added to, and its inputs.
   TF_Graph* parent = nullptr;

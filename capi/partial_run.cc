@@ -40,16 +40,18 @@ absl::Status RunPiece(TF_Session* session, const std::string& handle, const TF_O
   WEIR_ASSIGN_OR_RETURN(const auto operations, TargetsOf(targets, num_targets, graph));
   if (output_values == nullptr && !fetches.empty())
     return InvalidArgument("the array for the values of outputs is null");
-  WEIR_ASSIGN_OR_RETURN(Tensors values, FeedValues(fed, input_values));
+  DataTypes types;
+  for (const Output& feed : fed) types.push_back(feed.dtype());
+  WEIR_ASSIGN_OR_RETURN(Tensors values, FeedValues(types, input_values));
   Feeds feeds;
   for (size_t i = 0; i < fed.size(); ++i) feeds.emplace_back(fed[i], std::move(values[i]));
-  const absl::StatusOr<Tensors> fetched = run.Run(feeds, fetches, operations);
+  absl::StatusOr<Tensors> fetched = run.Run(feeds, fetches, operations);
   if (run.is_over()) {
     const MutexLock lock(session->mutex);
     session->partial_runs.erase(handle);
   }
   if (!fetched.ok()) return fetched.status();
-  return StoreFetches(*fetched, output_values);
+  return StoreFetches(*std::move(fetched), output_values);
 }
 
 }  // namespace
@@ -78,7 +80,7 @@ void TF_SessionPRun(TF_Session* session, const char* handle, const TF_Output* in
                     TF_Tensor* const* input_values, int ninputs, const TF_Output* outputs,
                     TF_Tensor** output_values, int noutputs,
                     const TF_Operation* const* target_opers, int ntargets, TF_Status* status) {
-  for (int i = 0; output_values != nullptr && i < noutputs; ++i) output_values[i] = nullptr;
+  weir::capi::ClearFetches(output_values, noutputs);
   if (!HaveAll("TF_SessionPRun", {session, handle}, status)) return;
   SetStatus(status, weir::capi::StepError(weir::capi::RunPiece(
                         session, handle, inputs, input_values, ninputs, outputs, output_values,

@@ -106,17 +106,17 @@ absl::StatusOr<Tensor> ValueOf(const TF_Tensor* tensor) {
   return value;
 }
 
-absl::StatusOr<TF_Tensor*> NewTensor(const Tensor& value) {
+absl::StatusOr<TF_Tensor*> NewTensor(Tensor value) {
   if (!value.initialized()) return InvalidArgument("the value is not initialized");
   if (value.dtype() == DT_STRING) return NewStrings(value);
-  const Tensor host = value.buffer() && value.host_accessible() ? value : value.DeepCopy();
+  if (!value.buffer() || !value.host_accessible()) value = value.DeepCopy();
   // A resource or a variant has no bytes, but can be fed.
-  const bool is_plain = IsPlain(host.dtype());
-  return new TF_Tensor{.dtype = host.dtype(),
-                       .shape = host.shape(),
-                       .data = is_plain ? const_cast<void*>(host.raw()) : nullptr,
-                       .num_bytes = is_plain ? host.num_bytes() : 0,
-                       .value = host};
+  const bool is_plain = IsPlain(value.dtype());
+  return new TF_Tensor{.dtype = value.dtype(),
+                       .shape = value.shape(),
+                       .data = is_plain ? value.raw() : nullptr,
+                       .num_bytes = is_plain ? value.num_bytes() : 0,
+                       .value = std::move(value)};
 }
 
 }  // namespace weir::capi

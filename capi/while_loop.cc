@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "weir/capi/objects.h"
 #include "weir/core/io/function_library.h"
 #include "weir/ops/framework/function.h"
@@ -120,6 +122,8 @@ TF_WhileParams TF_NewWhile(TF_Graph* g, TF_Output* inputs, int ninputs, TF_Statu
 }
 
 void TF_FinishWhile(const TF_WhileParams* params, TF_Status* status, TF_Output* outputs) {
+  if (params != nullptr && outputs != nullptr)
+    std::fill_n(outputs, std::max(0, params->ninputs), weir::capi::kUnset);
   if (!HaveAll("TF_FinishWhile", {params, outputs}, status)) return;
   absl::Status finished = weir::capi::CheckParams(*params);
   if (finished.ok()) {

@@ -381,6 +381,8 @@ class NodeBuilder {
   // Ignores the control inputs, devices and colocations of the current scopes (import uses names
   // and edges as given).
   NodeBuilder& Verbatim();
+  // Allows any name that ends with "/", also one that no GraphDef may have.
+  NodeBuilder& AnyName();
   // For a node that converts an argument before the function that uses it is called, and belongs in
   // that function's scope: "mul/ReadVariableOp". The node is renamed when its first user is built.
   // Its scope is the outermost name scope opened in between, or else the name of the user itself.
@@ -418,7 +420,7 @@ class NodeBuilder {
   std::vector<std::pair<std::string, AttrValue>> attrs_;
   std::optional<std::string> device_;
   std::vector<std::string> colocations_;
-  bool verbatim_ = false, named_after_user_ = false;
+  bool verbatim_ = false, any_name_ = false, named_after_user_ = false;
 };
 
 // The short form used by op builders. Arguments are Outputs, or lists of Outputs for list

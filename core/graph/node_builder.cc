@@ -260,6 +260,11 @@ NodeBuilder& NodeBuilder::Verbatim() {
   return *this;
 }
 
+NodeBuilder& NodeBuilder::AnyName() {
+  any_name_ = true;
+  return *this;
+}
+
 NodeBuilder& NodeBuilder::NamedAfterUser() {
   named_after_user_ = true;
   return *this;
@@ -344,7 +349,7 @@ absl::Status NodeBuilder::Make(std::unique_ptr<Node>* out, NameIndex::FreeName* 
 
 absl::Status NodeBuilder::SetName(Node* node, NameIndex::FreeName* name) const {
   std::string asked = RequestedName();
-  if (!IsNodeName(asked)) {
+  if (!any_name_ && !IsNodeName(asked)) {
     return InvalidArgument("'", asked, "' is not a valid node name: it must match ",
                            "[A-Za-z0-9.][A-Za-z0-9_.\\\\/>-]*");
   }

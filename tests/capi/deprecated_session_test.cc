@@ -72,5 +72,53 @@ TEST_F(DeprecatedSession, WrongNamesAreErrors) {
   EXPECT_EQ(api_.code(), TF_CANCELLED);
 }
 
+TEST_F(DeprecatedSession, OutputsAreNullAfterAnError) {
+  Extend(api_);
+  const TensorPtr other = Floats({}, {7});
+  const char *none = "none:0", *handle = "stale";
+  TF_Tensor* fetched = other.get();
+  TF_Run(session_, nullptr, nullptr, nullptr, 0, &none, &fetched, 1, nullptr, 0, nullptr,
+         api_.status());
+  EXPECT_EQ(api_.code(), TF_NOT_FOUND);
+  EXPECT_EQ(fetched, nullptr);
+  TF_PRunSetup(session_, nullptr, 0, &none, 1, nullptr, 0, &handle, api_.status());
+  EXPECT_EQ(api_.code(), TF_NOT_FOUND);
+  EXPECT_EQ(handle, nullptr);
+  fetched = other.get();
+  TF_PRun(session_, "no handle", nullptr, nullptr, 0, &none, &fetched, 1, nullptr, 0,
+          api_.status());
+  EXPECT_EQ(api_.code(), TF_NOT_FOUND);
+  EXPECT_EQ(fetched, nullptr);
+}
+
+TEST(OutParameters, AreUnsetAfterAnError) {
+  Api api;
+  TF_Operation* const a = api.Placeholder("a");
+  TF_Output gradient = {a, 7}, y = {a, 0}, outside = {a, 9};
+  TF_AddGradients(api.graph(), &y, 1, &outside, 1, nullptr, api.status(), &gradient);
+  EXPECT_EQ(api.code(), TF_OUT_OF_RANGE);
+  EXPECT_EQ(gradient.oper, nullptr);
+  void* strings[1] = {a};
+  size_t lengths[1] = {7};
+  TF_OperationGetAttrStringList(a, "dtype", strings, lengths, 1, nullptr, 0, api.status());
+  EXPECT_EQ(api.code(), TF_INVALID_ARGUMENT);
+  EXPECT_EQ(strings[0], nullptr);
+  EXPECT_EQ(lengths[0], 0u);
+  TF_Buffer* shapes[1] = {reinterpret_cast<TF_Buffer*>(a)};
+  TF_OperationGetAttrTensorShapeProtoList(a, "dtype", shapes, 1, api.status());
+  EXPECT_EQ(shapes[0], nullptr);
+  const BufferPtr garbage(TF_NewBufferFromString("\xff", 1));
+  const ImportOptionsPtr options(TF_NewImportGraphDefOptions());
+  TF_ImportGraphDefOptionsAddReturnOutput(options.get(), "a", 0);
+  TF_Output returned = {a, 0};
+  TF_GraphImportGraphDefWithReturnOutputs(api.graph(), garbage.get(), options.get(), &returned, 1,
+                                          api.status());
+  EXPECT_EQ(api.code(), TF_INVALID_ARGUMENT);
+  EXPECT_EQ(returned.oper, nullptr);
+  TF_Function* function = reinterpret_cast<TF_Function*>(a);
+  EXPECT_EQ(TF_GraphGetFunctions(nullptr, &function, 1, api.status()), -1);
+  EXPECT_EQ(function, nullptr);
+}
+
 }  // namespace
 }  // namespace weir::capi_test
