@@ -26,7 +26,9 @@ bool IsConstant(Node* node) {
 absl::StatusOr<TF_Tensor*> Evaluate(const Graph& graph, const TF_Output& output) {
   WEIR_ASSIGN_OR_RETURN(const Output of, OutputOf(output, graph));
   if (!IsConstant(of.node)) return nullptr;
-  WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(graph, {.num_threads = 1}));
+  SessionOptions options = DefaultOptions();
+  options.num_threads = 1;
+  WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(graph, options));
   WEIR_ASSIGN_OR_RETURN(const Tensors values, session.Run({of}));
   return NewTensor(values[0]);
 }

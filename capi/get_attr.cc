@@ -1,67 +1,39 @@
 #include <algorithm>
 #include <cstring>
 
-#include "weir/capi/objects.h"
+#include "weir/capi/get_attr.h"
 #include "weir/core/io/graph_io.h"
-
-// Attributes of operations, as the kinds that TensorFlow's messages name.
 
 namespace weir::capi {
 
-namespace {
-
-// The kind of a value, and of the elements of a list.
-struct KindOf {
-  TF_AttrType type;
-  const char* name;
-};
-KindOf Kind(const std::string&) { return {TF_ATTR_STRING, "string"}; }
-KindOf Kind(int64_t) { return {TF_ATTR_INT, "int"}; }
-KindOf Kind(float) { return {TF_ATTR_FLOAT, "float"}; }
-KindOf Kind(bool) { return {TF_ATTR_BOOL, "bool"}; }
-KindOf Kind(DataType) { return {TF_ATTR_TYPE, "type"}; }
-KindOf Kind(const Shape&) { return {TF_ATTR_SHAPE, "shape"}; }
-KindOf Kind(const Tensor&) { return {TF_ATTR_TENSOR, "tensor"}; }
-KindOf Kind(const FunctionRef&) { return {TF_ATTR_FUNC, "func"}; }
-KindOf Kind(const AttrPlaceholder&) { return {TF_ATTR_PLACEHOLDER, "placeholder"}; }
-KindOf Kind(std::monostate) { return {TF_ATTR_STRING, "none"}; }
-
-int64_t SizeOf(const std::string& value) { return static_cast<int64_t>(value.size()); }
-int64_t SizeOf(const Shape& value) { return value.rank(); }
-template <class T>
-int64_t SizeOf(const T&) {
-  return -1;
+absl::StatusOr<const AttrValue*> FindAttr(const Node& node, const char* name) {
+  const AttrValue* const value = node.FindAttr(name);
+  if (value != nullptr) return value;
+  return InvalidArgument("Operation '", node.name(), "' has no attr named '", name, "'.");
 }
 
-// Sets the metadata of an attribute's value.
-struct Describe {
-  TF_AttrType declared;  // of an empty list
-  TF_AttrMetadata* metadata;
+absl::Status StoreStrings(const std::vector<std::string>& list, char** values, size_t* lengths,
+                          int max_values, char* storage, size_t storage_size) {
+  const int count = std::min(static_cast<int>(list.size()), max_values);
+  if (count > 0 && (values == nullptr || lengths == nullptr))
+    return InvalidArgument("the arrays for ", count, " strings are null");
+  for (int i = 0; i < count; ++i) {
+    if (list[i].size() > storage_size || (storage == nullptr && !list[i].empty()))
+      return InvalidArgument("Not enough storage to hold the requested list of strings");
+    values[i] = storage;
+    lengths[i] = list[i].size();
+    if (!list[i].empty()) std::memcpy(storage, list[i].data(), list[i].size());
+    storage += list[i].size();
+    storage_size -= list[i].size();
+  }
+  return absl::OkStatus();
+}
 
-  template <class T>
-  void operator()(const T& value) const {
-    *metadata = {0, -1, Kind(value).type, SizeOf(value)};
-  }
-  template <class T>
-  void operator()(const std::vector<T>& list) const {
-    int64_t total = SizeOf(T()) < 0 ? -1 : 0;
-    for (const auto& value : list) total += total < 0 ? 0 : std::max<int64_t>(0, SizeOf(T(value)));
-    *metadata = {1, static_cast<int64_t>(list.size()), Kind(T()).type, list.empty() ? -1 : total};
-  }
-  void operator()(AttrValue::EmptyList) const { *metadata = {1, 0, declared, -1}; }
-};
+absl::StatusOr<TF_Tensor*> CopyOf(const Tensor& value) {
+  return NewTensor(IsPlain(value.dtype()) ? value.DeepCopy() : value);
+}
 
-struct NameKind {
-  template <class T>
-  std::string operator()(const T& value) const {
-    return Kind(value).name;
-  }
-  template <class T>
-  std::string operator()(const std::vector<T>&) const {
-    return absl::StrCat("list(", Kind(T()).name, ")");
-  }
-  std::string operator()(AttrValue::EmptyList) const { return "list(none)"; }
-};
+namespace {
 
 // Returns the kind that the op's signature declares.
 TF_AttrType Declared(const OpSpec& op, const char* name) {
@@ -71,22 +43,10 @@ TF_AttrType Declared(const OpSpec& op, const char* name) {
                                                  : static_cast<TF_AttrType>(spec->kind);
 }
 
-absl::StatusOr<const AttrValue*> Find(TF_Operation* oper, const char* name) {
-  const AttrValue* const value = NodeOf(oper)->FindAttr(name);
-  if (value != nullptr) return value;
-  return InvalidArgument("Operation '", NodeOf(oper)->name(), "' has no attr named '", name, "'.");
-}
-
-// Finds an attribute of a kind. An empty list is one of every kind.
 template <class T>
 absl::StatusOr<T> Get(TF_Operation* oper, const char* name) {
-  WEIR_ASSIGN_OR_RETURN(const AttrValue* const value, Find(oper, name));
-  if (const T* const found = value->get_if<T>()) return *found;
-  if constexpr (!std::is_same_v<T, std::string>) {
-    if (value->is<AttrValue::EmptyList>() && NameKind()(T()).find("list(") == 0) return T();
-  }
-  return InvalidArgument("AttrValue had value with type '", std::visit(NameKind(), value->value()),
-                         "' when '", NameKind()(T()), "' expected");
+  WEIR_ASSIGN_OR_RETURN(const AttrValue* const value, FindAttr(*NodeOf(oper), name));
+  return ValueAs<T>(*value);
 }
 
 // Checks the arguments, and sets the status to the result of `get`.
@@ -118,11 +78,6 @@ void GetList(absl::string_view function, TF_Operation* oper, const char* name, T
   });
 }
 
-// Returns a copy of a tensor, which the caller may change.
-absl::StatusOr<TF_Tensor*> CopyOf(const Tensor& value) {
-  return NewTensor(IsPlain(value.dtype()) ? value.DeepCopy() : value);
-}
-
 }  // namespace
 
 }  // namespace weir::capi
@@ -140,7 +95,8 @@ TF_AttrMetadata TF_OperationGetAttrMetadata(TF_Operation* oper, const char* attr
                                             TF_Status* status) {
   TF_AttrMetadata metadata = {};
   GetAttr("TF_OperationGetAttrMetadata", oper, attr_name, &metadata, status, [&]() -> absl::Status {
-    WEIR_ASSIGN_OR_RETURN(const weir::AttrValue* const value, weir::capi::Find(oper, attr_name));
+    WEIR_ASSIGN_OR_RETURN(const weir::AttrValue* const value,
+                          weir::capi::FindAttr(*NodeOf(oper), attr_name));
     const TF_AttrType declared = weir::capi::Declared(NodeOf(oper)->op(), attr_name);
     std::visit(weir::capi::Describe{declared, &metadata}, value->value());
     return absl::OkStatus();
@@ -169,21 +125,8 @@ void TF_OperationGetAttrStringList(TF_Operation* oper, const char* attr_name, vo
   if (!HaveAll("TF_OperationGetAttrStringList", {oper, attr_name}, status)) return;
   const auto get = [&]() -> absl::Status {
     WEIR_ASSIGN_OR_RETURN(const auto list, Get<std::vector<std::string>>(oper, attr_name));
-    const int count = std::min(static_cast<int>(list.size()), max_values);
-    if (count > 0 && (values == nullptr || lengths == nullptr))
-      return weir::InvalidArgument("the arrays for ", count, " strings are null");
-    char* next = static_cast<char*>(storage);
-    for (int i = 0; i < count; ++i) {
-      if (list[i].size() > storage_size || (storage == nullptr && !list[i].empty())) {
-        return weir::InvalidArgument("Not enough storage to hold the requested list of strings");
-      }
-      values[i] = next;
-      lengths[i] = list[i].size();
-      if (!list[i].empty()) std::memcpy(next, list[i].data(), list[i].size());
-      next += list[i].size();
-      storage_size -= list[i].size();
-    }
-    return absl::OkStatus();
+    return weir::capi::StoreStrings(list, reinterpret_cast<char**>(values), lengths, max_values,
+                                    static_cast<char*>(storage), storage_size);
   };
   SetStatus(status, get());
 }
@@ -324,7 +267,7 @@ void TF_OperationGetAttrValueProto(TF_Operation* oper, const char* attr_name,
   GetAttr("TF_OperationGetAttrValueProto", oper, attr_name, output_attr_value, status,
           [&]() -> absl::Status {
             WEIR_ASSIGN_OR_RETURN(const weir::AttrValue* const value,
-                                  weir::capi::Find(oper, attr_name));
+                                  weir::capi::FindAttr(*NodeOf(oper), attr_name));
             SetBuffer(weir::AttrToBytes(*value), output_attr_value);
             return absl::OkStatus();
           });

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_join.h"
 #include "weir/capi/objects.h"
+#include "weir/capi/plugins.h"
 #include "weir/core/io/graph_io.h"
 #include "weir/core/io/proto_values.h"
 #include "weir/proto/graph.pb.h"
@@ -45,6 +46,8 @@ absl::StatusOr<std::vector<Operation>> TargetsOf(const TF_Operation* const* targ
   }
   return converted;
 }
+
+std::unique_ptr<Graph> NewGraph() { return std::make_unique<Graph>(Plugins::Instance().ops()); }
 
 TF_Output HandleOf(const Output& output) {
   return output.valid() ? TF_Output{OperationOf(output.node), output.index}
@@ -178,7 +181,8 @@ const char* TF_GraphDebugString(TF_Graph* graph, size_t* len) {
 
 TF_Buffer* TF_GetAllOpList() {
   weir::proto::OpList list;
-  for (const weir::OpSpec* op : weir::BuiltinOps().All()) weir::OpToProto(*op, list.add_op());
+  for (const weir::OpSpec* op : weir::capi::Plugins::Instance().ops().All())
+    weir::OpToProto(*op, list.add_op());
   TF_Buffer* const buffer = TF_NewBuffer();
   SetBuffer(list.SerializeAsString(), buffer);
   return buffer;

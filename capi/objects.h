@@ -58,6 +58,8 @@ absl::StatusOr<Outputs> OutputsOf(const TF_Output* outputs, int count, const Gra
 // Same for targets.
 absl::StatusOr<std::vector<Operation>> TargetsOf(const TF_Operation* const* targets, int count,
                                                  const Graph& graph);
+// Returns an empty graph with the ops of plug-ins.
+std::unique_ptr<Graph> NewGraph();
 // Adds the operation of a description whose op is a function of the graph.
 absl::StatusOr<Node*> AddCall(const TF_OperationDescription& desc, Graph& graph);
 
@@ -93,7 +95,7 @@ struct TF_Graph {
 
   weir::Mutex mutex;
   // Replaced only while it is empty, by that of a SavedModel.
-  std::unique_ptr<weir::Graph> graph ABSL_GUARDED_BY(mutex) = std::make_unique<weir::Graph>();
+  std::unique_ptr<weir::Graph> graph ABSL_GUARDED_BY(mutex) = weir::capi::NewGraph();
   std::set<TF_Session*> sessions ABSL_GUARDED_BY(mutex);
   // That of the first operation with a name that no session runs.
   absl::Status name_error ABSL_GUARDED_BY(mutex);

@@ -1,4 +1,5 @@
 #include "weir/session/model/saved_model.h"
+#include "weir/capi/plugins.h"
 #include "weir/capi/session.h"
 #include "weir/proto/meta_graph.pb.h"
 
@@ -19,7 +20,8 @@ absl::StatusOr<LoadedModel> Load(const std::string& directory, const std::vector
     return NotFound("Could not find meta graph def matching supplied tags: { }. To inspect ",
                     "available tag-sets in the SavedModel, please use `weir model show`");
   }
-  return LoadSavedModel(directory, tags, options, UnknownParts::kKeepQuietly);
+  return LoadSavedModel(directory, tags, options, UnknownParts::kKeepQuietly,
+                        Plugins::Instance().ops());
 }
 
 absl::StatusOr<TF_Session*> LoadInto(TF_Graph* graph, const std::string& directory,
@@ -58,7 +60,7 @@ TF_Session* TF_LoadSessionFromSavedModel(const TF_SessionOptions* session_option
   }
   const absl::StatusOr<TF_Session*> session = weir::capi::LoadInto(
       graph, export_dir, wanted,
-      session_options == nullptr ? weir::SessionOptions() : session_options->options,
+      session_options == nullptr ? weir::capi::DefaultOptions() : session_options->options,
       meta_graph_def);
   weir::capi::SetStatus(status, session.status());
   return session.ok() ? *session : nullptr;

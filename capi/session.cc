@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "weir/capi/plugins.h"
 #include "weir/proto/config.pb.h"
 
 // Sessions.
@@ -23,6 +24,12 @@ absl::Status TF_Graph::Change(const std::function<absl::Status(weir::Graph&)>& c
 }
 
 namespace weir::capi {
+
+SessionOptions DefaultOptions() {
+  SessionOptions options;
+  options.kernels = &Plugins::Instance().kernels();
+  return options;
+}
 
 TF_Session* Register(TF_Graph* graph, std::unique_ptr<Session> session) {
   auto* const made = new TF_Session{.graph = graph, .session = std::move(session)};
@@ -54,7 +61,7 @@ using weir::capi::HaveAll;
 using weir::capi::SetStatus;
 
 TF_SessionOptions* TF_NewSessionOptions() {
-  auto* const options = new TF_SessionOptions;
+  auto* const options = new TF_SessionOptions{weir::capi::DefaultOptions()};
   options->options.allow_soft_placement = false;  // as in an empty ConfigProto
   return options;
 }
@@ -77,7 +84,7 @@ TF_Session* TF_NewSession(TF_Graph* graph, const TF_SessionOptions* opts, TF_Sta
   if (!HaveAll("TF_NewSession", {graph}, status)) return nullptr;
   const MutexLock lock(graph->mutex);
   absl::StatusOr<weir::Session> session = weir::Session::Create(
-      *graph->graph, opts == nullptr ? weir::SessionOptions() : opts->options);
+      *graph->graph, opts == nullptr ? weir::capi::DefaultOptions() : opts->options);
   SetStatus(status, session.status());
   if (!session.ok()) return nullptr;
   return weir::capi::Register(graph, std::make_unique<weir::Session>(*std::move(session)));

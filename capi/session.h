@@ -21,6 +21,8 @@ struct TF_Session {
 
 namespace weir::capi {
 
+// Returns the options of a session with the kernels of plug-ins.
+SessionOptions DefaultOptions();
 // Adds a session to those of its graph.
 TF_Session* Register(TF_Graph* graph, std::unique_ptr<Session> session)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(graph->mutex);

@@ -360,7 +360,8 @@ const OpSpec* OpRegistry::Find(absl::string_view name) const {
       return found != nullptr;
     });
   }
-  return found != nullptr || base_ == nullptr ? found : base_->Find(name);
+  const OpRegistry* const below = base();
+  return found != nullptr || below == nullptr ? found : below->Find(name);
 }
 
 const OpTraits& OpRegistry::TraitsOf(absl::string_view name) const {
@@ -386,7 +387,7 @@ std::vector<const OpSpec*> OpRegistry::All() const {
   const auto add = [&](const OpRegistry& registry) {
     for (const auto& [name, spec] : registry.ops_) all.push_back(spec.get());
   };
-  for (const OpRegistry* registry = this; registry != nullptr; registry = registry->base_) {
+  for (const OpRegistry* registry = this; registry != nullptr; registry = registry->base()) {
     add(*registry);
     if (registry->families_ == nullptr) continue;
     for (const OpRegistry* family : registry->families_->All()) add(*family);

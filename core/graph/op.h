@@ -1,6 +1,7 @@
 #ifndef WEIR_CORE_GRAPH_OP_H_
 #define WEIR_CORE_GRAPH_OP_H_
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -162,7 +163,7 @@ class OpSpec {
 
 // The ops that a graph may use, by name. A user's registry is layered over the built-in one:
 //   OpRegistry mine(&BuiltinOps()); mine.Add(OpSpec("MyOp")...);
-// Must not change once a graph uses it; lookups are thread-safe.
+// Must not change, but for Rebase, once a graph uses it; lookups are thread-safe.
 class OpRegistry {
  public:
   // Creates an empty registry layered over `base` (null: over none), which outlives it.
@@ -176,6 +177,9 @@ class OpRegistry {
   // Adds a record. A mistake in the record or a duplicate name is a bug in the program: prints it
   // and aborts.
   void Add(OpSpec spec);
+  // Replaces the base by one that has all of its records, and more, for records that are registered
+  // while graphs use this registry. Thread-safe, also with lookups. Both bases outlive it.
+  void Rebase(const OpRegistry* base) { base_.store(base, std::memory_order_release); }
   // Returns null if there is no such op.
   const OpSpec* Find(absl::string_view name) const;
   // Returns the traits of an op; no traits if there is no such op.
@@ -186,7 +190,9 @@ class OpRegistry {
   std::vector<const OpSpec*> All() const;
 
  private:
-  const OpRegistry* base_;
+  const OpRegistry* base() const { return base_.load(std::memory_order_acquire); }
+
+  std::atomic<const OpRegistry*> base_;
   const std::unique_ptr<const Families<OpRegistry>> families_;  // may be null
   absl::flat_hash_map<std::string, std::unique_ptr<const OpSpec>> ops_;
 };

@@ -206,7 +206,7 @@ KernelDef& KernelRegistry::AddElementwise(absl::string_view op, const Elementwis
 
 const ElementwiseLoop* KernelRegistry::FindElementwise(absl::string_view op, DataType type,
                                                        size_t num_arguments) const {
-  for (const KernelRegistry* layer = this; layer != nullptr; layer = layer->base_) {
+  for (const KernelRegistry* layer = this; layer != nullptr; layer = layer->base()) {
     const auto found = layer->kernels_.find(op);
     if (found == layer->kernels_.end()) continue;
     for (const auto& def : found->second) {
@@ -279,7 +279,8 @@ const KernelDef* KernelRegistry::Find(const Node& node, Place place) const {
     });
     if (found != nullptr) return found;
   }
-  return base_ == nullptr ? nullptr : base_->Find(node, place);
+  const KernelRegistry* const below = base();
+  return below == nullptr ? nullptr : below->Find(node, place);
 }
 
 std::vector<const KernelDef*> KernelRegistry::KernelsOf(absl::string_view op) const {
@@ -292,7 +293,7 @@ std::vector<const KernelDef*> KernelRegistry::KernelsOf(absl::string_view op) co
     return false;
   };
   if (families_ != nullptr) families_->ForEachWith(op, add);
-  if (base_ != nullptr) add(*base_);
+  if (const KernelRegistry* const below = base()) add(*below);
   return out;
 }
 
@@ -324,7 +325,7 @@ std::vector<std::string> KernelRegistry::Ops(Place place) const {
   if (families_ != nullptr) {
     for (const KernelRegistry* family : families_->All()) add(*family);
   }
-  if (base_ != nullptr) add(*base_);
+  if (const KernelRegistry* const below = base()) add(*below);
   for (const auto& [op, defs] : kernels_) {
     if (std::any_of(defs.begin(), defs.end(), [&](const auto& d) { return d->place == place; }))
       names.insert(op);

@@ -2,6 +2,7 @@
 #define WEIR_CORE_RUNTIME_KERNEL_H_
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -373,8 +374,8 @@ struct KernelDef {
 };
 
 // The registered kernels, by op and place. Plain functions, listed in kernels/registry.cc, fill the
-// built-in registry; a user's registry is layered over it. Must not change once a session uses it;
-// lookups are thread-safe.
+// built-in registry; a user's registry is layered over it. Must not change, but for Rebase, once a
+// session uses it; lookups are thread-safe.
 //
 //   r->Add("MatMul", kCpu, DT_FLOAT, MakeMatMul).Cost(MatMulCost);
 //   r->Add("Shape", kCpu, Shape).HostArgs({"output"});
@@ -387,6 +388,10 @@ class KernelRegistry {
   ~KernelRegistry();
   KernelRegistry(const KernelRegistry&) = delete;
   KernelRegistry& operator=(const KernelRegistry&) = delete;
+
+  // Replaces the base by one that has all of its kernels, and more, for kernels that are registered
+  // while sessions use this registry. Thread-safe, also with lookups. Both bases outlive it.
+  void Rebase(const KernelRegistry* base) { base_.store(base, std::memory_order_release); }
 
   // Registers a kernel for all types.
   KernelDef& Add(absl::string_view op, Place place, KernelFactory make);
@@ -417,7 +422,9 @@ class KernelRegistry {
   std::vector<const KernelDef*> KernelsOf(absl::string_view op) const;
 
  private:
-  const KernelRegistry* base_;
+  const KernelRegistry* base() const { return base_.load(std::memory_order_acquire); }
+
+  std::atomic<const KernelRegistry*> base_;
   const std::unique_ptr<const Families<KernelRegistry>> families_;  // may be null
   absl::flat_hash_map<std::string, std::vector<std::unique_ptr<KernelDef>>> kernels_;
 };

@@ -350,12 +350,13 @@ absl::Status ReadSavedModel(const std::string& path, const std::vector<std::stri
 
 absl::StatusOr<LoadedModel> LoadSavedModel(const std::string& path,
                                            const std::vector<std::string>& tags,
-                                           SessionOptions options, UnknownParts unknown) {
+                                           SessionOptions options, UnknownParts unknown,
+                                           const OpRegistry& ops) {
   const std::string directory = FindSavedModel(path);
   proto::MetaGraphDef def;
   WEIR_RETURN_IF_ERROR(ReadSavedModel(directory, tags, &def));
   LoadedModel model;
-  model.graph = std::make_unique<Graph>();
+  model.graph = std::make_unique<Graph>(ops);
   WEIR_ASSIGN_OR_RETURN(model.meta, ImportMetaGraph(*model.graph, def, {.unknown = unknown}));
   const std::vector<std::string> tensors = ObjectTensors(def);
   model.functions = SavedFunctionsOf(def, tensors);

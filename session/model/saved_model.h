@@ -43,11 +43,13 @@ std::string FindSavedModel(const std::string& path);
 // exactly these tags (no tags: the only one in the directory), its variables, its init op. Returns
 // NOT_FOUND if the directory is no SavedModel, or has no meta graph with these tags (the message
 // lists the tags it has); INVALID_ARGUMENT if an asset's name, or a link, leads out of assets/ or
-// out of the directory. `unknown` is that of ImportOptions.
+// out of the directory. `unknown` is that of ImportOptions. The graph has the ops of `ops`, which
+// outlives it.
 absl::StatusOr<LoadedModel> LoadSavedModel(const std::string& path,
                                            const std::vector<std::string>& tags,
                                            SessionOptions options = {},
-                                           UnknownParts unknown = UnknownParts::kKeep);
+                                           UnknownParts unknown = UnknownParts::kKeep,
+                                           const OpRegistry& ops = BuiltinOps());
 
 // Loads a SavedModel from memory: `files` has the contents of its files by their paths in its
 // directory, such as "saved_model.pb", "variables/variables.index" and "assets/words.txt". No file

@@ -28,6 +28,12 @@
 extern "C" {
 #endif
 
+// A string that belongs to somebody else.
+typedef struct TF_StringView {
+  const char* data;
+  size_t len;
+} TF_StringView;
+
 // Returns the version of TensorFlow whose C API this is, such as "2.21.0".
 TF_CAPI_EXPORT extern const char* TF_Version(void);
 
@@ -498,17 +504,46 @@ TF_CAPI_EXPORT extern void TF_AbortWhile(const TF_WhileParams* params);
 // Returns the serialized OpList of all ops.
 TF_CAPI_EXPORT extern TF_Buffer* TF_GetAllOpList(void);
 
+// Return the serialized KernelList of all kernels, and of those for one op: none for an unknown
+// one. The caller deletes the buffer.
+TF_CAPI_EXPORT extern TF_Buffer* TF_GetAllRegisteredKernels(TF_Status* status);
+TF_CAPI_EXPORT extern TF_Buffer* TF_GetRegisteredKernelsForOp(const char* name, TF_Status* status);
+
+// How the ops of a list appear in the API of a language: an ApiDef for each.
+typedef struct TF_ApiDefMap TF_ApiDefMap;
+// Makes the ApiDefs of a serialized OpList, such as that of TF_GetAllOpList: the names, defaults
+// and documentation of each op.
+TF_CAPI_EXPORT extern TF_ApiDefMap* TF_NewApiDefMap(TF_Buffer* op_list_buffer, TF_Status* status);
+TF_CAPI_EXPORT extern void TF_DeleteApiDefMap(TF_ApiDefMap* apimap);
+// Merges ApiDefs into those of the ops: an ApiDefs message as text, in which a string may also be
+// the lines between `<<END` and `END`. Ops that are not in the list are skipped.
+//   INVALID_ARGUMENT     the text is not such a message
+//   FAILED_PRECONDITION  an argument or attribute that the op does not have, an arg_order of other
+//                        arguments, or a call after TF_ApiDefMapGet
+TF_CAPI_EXPORT extern void TF_ApiDefMapPut(TF_ApiDefMap* api_def_map, const char* text,
+                                           size_t text_len, TF_Status* status);
+// Returns the serialized ApiDef of an op, in whose documentation names in backquotes are as
+// renamed; null if there is no such op, which is no error. The caller deletes the buffer.
+TF_CAPI_EXPORT extern TF_Buffer* TF_ApiDefMapGet(TF_ApiDefMap* api_def_map, const char* name,
+                                                 size_t name_len, TF_Status* status);
+
 // A loaded library of plug-ins.
 typedef struct TF_Library TF_Library;
-// Loads a library; NOT_FOUND with the loader's message if that fails, as it does for custom ops in
-// C++, which need TensorFlow's own library. It stays loaded after its handle is deleted.
+// Loads a library, which registers ops and kernels by the functions of ops.h and kernels.h: in its
+// constructors, or in the function TF_InitKernel, which is called once. All graphs and sessions
+// then have them. NOT_FOUND with the loader's message if that fails, as it does for custom ops in
+// C++, which need TensorFlow's own library. A library stays loaded after its handle is deleted;
+// loading it again does nothing.
 TF_CAPI_EXPORT extern TF_Library* TF_LoadLibrary(const char* library_filename, TF_Status* status);
-// Returns the serialized OpList of the library's ops: empty.
+// Returns the serialized OpList of the ops that the library has registered. It belongs to the
+// handle.
 TF_CAPI_EXPORT extern TF_Buffer TF_GetOpList(TF_Library* lib_handle);
 TF_CAPI_EXPORT extern void TF_DeleteLibraryHandle(TF_Library* lib_handle);
 
-// A server. This library has none: TF_NewServer is UNIMPLEMENTED.
+// A server of a cluster's task. The first call loads libweir_server.so, which the package of that
+// name has; without it TF_NewServer is UNIMPLEMENTED, so that there is no server.
 typedef struct TF_Server TF_Server;
+// Makes the server of a serialized ServerDef. It is deleted after it has been stopped and joined.
 TF_CAPI_EXPORT extern TF_Server* TF_NewServer(const void* proto, size_t proto_len,
                                               TF_Status* status);
 TF_CAPI_EXPORT extern void TF_ServerStart(TF_Server* server, TF_Status* status);

@@ -9,4 +9,8 @@
 // A truth value: 0 or 1.
 #define TF_Bool unsigned char
 
+// The offset of the first byte behind a member: the value of `struct_size` in structures that may
+// grow.
+#define TF_OFFSET_OF_END(TYPE, MEMBER) (offsetof(TYPE, MEMBER) + sizeof(((TYPE*)0)->MEMBER))
+
 #endif  // TENSORFLOW_C_C_API_MACROS_H_

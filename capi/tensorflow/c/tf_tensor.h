@@ -20,6 +20,13 @@
 extern "C" {
 #endif
 
+// Where memory is allocated.
+typedef struct TF_AllocatorAttributes {
+  size_t struct_size;
+  TF_Bool on_host;  // in the memory of the CPU, also for a kernel of another device
+} TF_AllocatorAttributes;
+#define TF_ALLOCATOR_ATTRIBUTES_STRUCT_SIZE TF_OFFSET_OF_END(TF_AllocatorAttributes, on_host)
+
 // A tensor; the caller deletes it.
 typedef struct TF_Tensor TF_Tensor;
 
