@@ -97,8 +97,8 @@ class Finisher {
     WEIR_ASSIGN_OR_RETURN(const OpSpec* const op, Op());
     if (desc_.arguments.size() != op->inputs().size()) {
       return InvalidArgument(desc_.arguments.size(), " inputs specified of ", op->inputs().size(),
-                             " inputs in Op while building NodeDef '", desc_.name, "' using Op<",
-                             op->Signature(), ">");
+                             " inputs in Op while building NodeDef '", desc_.name, "' using ",
+                             Summary(*op));
     }
     Node* const node = Builder().Build();
     if (node != nullptr) return node;
@@ -109,8 +109,13 @@ class Finisher {
   absl::StatusOr<const OpSpec*> Op() const {
     const OpSpec* const op = graph_.ops().Find(desc_.op);
     if (op != nullptr) return op;
-    return InvalidArgument("Op type not registered '", desc_.op,
-                           "' in this binary. while building NodeDef '", desc_.name, "'");
+    return InvalidArgument(
+        graph_.ops().Lookup(desc_.op).status().message(),
+        " Make sure the Op and Kernel are registered in the binary running in this process. Note ",
+        "that if you are loading a saved graph which used ops from tf.contrib (e.g. ",
+        "`tf.contrib.resampler`), accessing should be done before importing the graph, as contrib ",
+        "ops are lazily registered when the module is first accessed. while building NodeDef '",
+        desc_.name, "'");
   }
 
   absl::Status Inputs() {
@@ -152,8 +157,12 @@ class Finisher {
     absl::string_view text = error.message();
     const std::string label = absl::StrCat(desc_.name, " (", desc_.op, ")");
     absl::ConsumePrefix(&text, absl::StrCat(label, ": "));
-    if (absl::StartsWith(text, "NodeDef missing attr"))
-      return absl::Status(error.code(), absl::StrCat(text, "; NodeDef: {{node ", desc_.name, "}}"));
+    if (absl::StartsWith(text, "NodeDef missing attr")) {
+      const std::string summarized =
+          absl::StrReplaceAll(text, {{absl::StrCat("Op<", op.Signature(), ">"), Summary(op)}});
+      return absl::Status(error.code(),
+                          absl::StrCat(summarized, "; NodeDef: {{node ", desc_.name, "}}"));
+    }
     const std::string shape_error = absl::StrCat(" for node ", label, " with input shapes");
     if (!absl::StrContains(text, shape_error)) return absl::Status(error.code(), text);
     const std::string in_words =

@@ -10,16 +10,16 @@ namespace weir::capi {
 
 namespace {
 
-// Returns an error if a node is in the scope of the prefix.
+// Returns an error, with the newest one, if nodes are in the scope of the prefix.
 absl::Status CheckPrefix(const Graph& graph, absl::string_view prefix) {
   const std::string scope = absl::StrCat(prefix, "/");
-  for (const auto& node : graph.nodes()) {
-    if (node->name() == prefix || absl::StartsWith(node->name(), scope)) {
-      return InvalidArgument("prefix [", prefix, "] conflicts with existing node in the graph ",
-                             "named [", node->name(), "]");
-    }
-  }
-  return absl::OkStatus();
+  const auto nodes = graph.nodes();
+  const auto newest = std::find_if(nodes.rbegin(), nodes.rend(), [&](const auto& node) {
+    return node->name() == prefix || absl::StartsWith(node->name(), scope);
+  });
+  if (newest == nodes.rend()) return absl::OkStatus();
+  return InvalidArgument("prefix [", prefix, "] conflicts with existing node in the graph named [",
+                         (*newest)->name(), "]");
 }
 
 absl::Status AddGradients(Graph& graph, const char* prefix, const TF_Output* y, int ny,
@@ -35,6 +35,7 @@ absl::Status AddGradients(Graph& graph, const char* prefix, const TF_Output* y, 
   const std::string scope(absl::StripSuffix(prefix == nullptr ? "gradients" : prefix, "/"));
   if (prefix != nullptr) WEIR_RETURN_IF_ERROR(CheckPrefix(graph, scope));
   options.name = scope;
+  options.as_in_cpp = true;
   const Outputs gradients = DenseGradients(ys, xs, options);
   WEIR_RETURN_IF_ERROR(graph.TakeStatus());
   for (int i = 0; i < nx; ++i) dy[i] = HandleOf(gradients[i]);

@@ -1,7 +1,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "absl/strings/str_join.h"
 #include "weir/capi/objects.h"
 #include "weir/capi/plugins.h"
 #include "weir/core/io/graph_io.h"
@@ -52,18 +51,6 @@ std::unique_ptr<Graph> NewGraph() { return std::make_unique<Graph>(Plugins::Inst
 TF_Output HandleOf(const Output& output) {
   return output.valid() ? TF_Output{OperationOf(output.node), output.index}
                         : TF_Output{nullptr, -1};
-}
-
-std::string Summary(const OpSpec& op, absl::string_view name, const AttrMap& attrs,
-                    absl::Span<const Output> inputs) {
-  const std::string given =
-      absl::StrJoin(attrs, ", ", [](std::string* out, const AttrMap::value_type& attr) {
-        absl::StrAppend(out, attr.first, "=", attr.second.ToString());
-      });
-  const std::string from = absl::StrJoin(inputs, ", ", [](std::string* out, const Output& input) {
-    *out += input.index == 0 ? input.node->name() : input.name();
-  });
-  return absl::StrCat("{{node ", name, "}} = ", op.name(), "[", given, "](", from, ")");
 }
 
 }  // namespace weir::capi

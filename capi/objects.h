@@ -70,6 +70,9 @@ TF_Output HandleOf(const Output& output);
 // "{{node mm}} = MatMul[T=DT_FLOAT, ...](a, b)".
 std::string Summary(const OpSpec& op, absl::string_view name, const AttrMap& attrs,
                     absl::Span<const Output> inputs);
+// Returns an op's signature as TensorFlow's messages have it:
+// "Op<name=Add; signature=x:T, y:T -> z:T; attr=T:type,allowed=[DT_FLOAT, ...]>".
+std::string Summary(const OpSpec& op);
 
 }  // namespace weir::capi
 

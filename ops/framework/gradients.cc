@@ -41,6 +41,7 @@ absl::StatusOr<Grad> Backprop::InitialGrad(int i) {
       return InvalidArgument("Gradients: ", y.name(), " has type ", DataTypeName(y.dtype()),
                              " and must be numeric to obtain a default gradient");
     }
+    if (options_.as_in_cpp) return Grad(AddOp("OnesLike", {y}));
     return Grad(Ones(graph_, ShapeTensor(y), y.dtype(), name));
   }
   const DataType type = given.is_slices() ? given.slices().values.dtype() : given.dense().dtype();
@@ -53,6 +54,7 @@ absl::StatusOr<Grad> Backprop::InitialGrad(int i) {
                            " with type ", DataTypeName(y.dtype()),
                            ": both must be real or both complex");
   }
+  if (options_.as_in_cpp) return given;
   if (!given.is_slices()) return Grad(AddOp("Identity", {given.dense()}, {}, name));
   IndexedSlices slices = given.slices();
   slices.indices = AddOp("Identity", {slices.indices}, {}, name + "_indices");
@@ -194,7 +196,8 @@ absl::StatusOr<Grads> Backprop::Differentiate(Node* node, const GradientFn& rule
     const Output& y = node->output(i);
     dys[i] = Grad(loops_.empty() ? ZerosForOutput(y) : loops_.ZerosFor(y));
   }
-  const NameScope scope(graph_, node->name() + "_grad");
+  std::optional<NameScope> scope;
+  if (!options_.as_in_cpp) scope.emplace(graph_, node->name() + "_grad");
   GradContext context(*node, std::move(dys));
   Grads dxs;
   const absl::Status thrown = CatchExceptions("The gradient function", [&] {

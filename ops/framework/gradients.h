@@ -48,6 +48,10 @@ struct GradientsOptions {
   bool colocate_gradients_with_ops = false;
   // Makes the input gradients of an op available only when all of them are computed.
   bool gate_gradients = false;
+  // Builds what TensorFlow's C++ gradients build: nodes have the names of their ops in the scope,
+  // as in "gradients/MatMul_1" instead of "gradients/logits_grad/MatMul_1", missing initial
+  // gradients are OnesLike, and given ones are used without an Identity.
+  bool as_in_cpp = false;
   Aggregation aggregation = Aggregation::kAddN;
   // Tensors to treat as constants.
   GradientSources stop_gradients = {};

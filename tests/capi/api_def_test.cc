@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "weir/proto/api_def.pb.h"
 #include "weir/proto/op_def.pb.h"
 #include "weir/tests/capi/api.h"
