@@ -146,9 +146,10 @@ absl::Status WriteFileAtomically(const std::string& path,
 
 namespace {
 
-bool HasWildcard(absl::string_view text) {
-  return text.find_first_of("*?[\\") != absl::string_view::npos;
-}
+// Returns the place of the first wildcard, or npos. A backslash, which quotes one, counts too.
+size_t FindWildcard(absl::string_view text) { return text.find_first_of("*?[\\"); }
+
+bool HasWildcard(absl::string_view text) { return FindWildcard(text) != absl::string_view::npos; }
 
 }  // namespace
 
@@ -179,6 +180,11 @@ absl::StatusOr<std::vector<std::string>> MatchFiles(const std::string& pattern) 
   }
   std::sort(found.begin(), found.end());
   return found;
+}
+
+std::string FixedFolder(absl::string_view pattern) {
+  const absl::string_view fixed = pattern.substr(0, FindWildcard(pattern));
+  return fixed.find('/') == absl::string_view::npos ? "" : DirectoryOf(fixed);
 }
 
 namespace {

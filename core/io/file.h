@@ -179,6 +179,9 @@ absl::Status WriteFileAtomically(const std::string& path,
 // Returns the paths that match a pattern with *, ?, and [...] in any component (none of them
 // matches a '/'), sorted. A pattern without wildcards returns itself if it exists.
 absl::StatusOr<std::vector<std::string>> MatchFiles(const std::string& pattern);
+// Returns the folder above the first component of a pattern with wildcards, or above the last one
+// if none has them; "" for the working folder.
+std::string FixedFolder(absl::string_view pattern);
 // Returns a unique name for a file that is renamed to `path` when complete: `path` and a random
 // suffix, ".weir-temp<number>".
 std::string TemporaryName(absl::string_view path);

@@ -247,14 +247,6 @@ absl::Status FixedLengthRecordDataset(KernelContext& c) {
 
 // ---- names of files
 
-// The folder where the names that match a pattern begin to differ; empty: the working folder.
-std::string FixedFolder(absl::string_view pattern) {
-  const absl::string_view fixed = pattern.substr(0, pattern.find_first_of("*?[\\"));
-  const size_t slash = fixed.rfind('/');
-  return std::string(
-      fixed.substr(0, slash == absl::string_view::npos ? 0 : std::max<size_t>(slash, 1)));
-}
-
 // The files, not folders, that match each pattern in turn, in the order of their names.
 absl::Status MatchingFilesDataset(KernelContext& c) {
   const auto flat = c.input(0).flat<std::string>();

@@ -187,6 +187,16 @@ TEST(MatchFiles, WildcardsStayWithinOneComponent) {
   EXPECT_THAT(*MatchFiles(dir + "/none/*"), ElementsAre());
 }
 
+TEST(FixedFolder, IsAboveTheFirstWildcard) {
+  EXPECT_EQ(FixedFolder("a/b/c-*/d?"), "a/b");
+  EXPECT_EQ(FixedFolder("a/b/[cd]"), "a/b");
+  EXPECT_EQ(FixedFolder("a/b\\*/c"), "a");
+  EXPECT_EQ(FixedFolder("a/b"), "a");
+  EXPECT_EQ(FixedFolder("/*"), "/");
+  EXPECT_EQ(FixedFolder("*/b"), "");
+  EXPECT_EQ(FixedFolder(""), "");
+}
+
 TEST(WriteFileAtomically, LeavesTheOldOrTheNewContentsAfterACrash) {
   for (int stop = 0; stop < 20; ++stop) {
     MemoryFileSystem files;
