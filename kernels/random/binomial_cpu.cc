@@ -131,10 +131,7 @@ absl::Status RunStateless(KernelContext& c) {
 }
 
 absl::Status RunStateful(KernelContext& c) {
-  // Also where nothing is drawn.
-  if (c.input(1).rank() != 0) {
-    return InvalidArgument("algorithm must be of shape [], not ", c.input(1).shape().ToString());
-  }
+  WEIR_RETURN_IF_ERROR(CheckAlgorithmShape(c, 1));  // also where nothing is drawn
   return RunBinomial(c, 2, 3, [&](int64_t batches, int64_t samples) {
     // The same count as in TensorFlow.
     return GeneratorInput(c, batches * 2 * 100 * (samples + 3) / 4);

@@ -85,12 +85,15 @@ absl::StatusOr<Philox> AdvanceGenerator(KernelContext& c, int64_t samples, bool 
 
 }  // namespace
 
+absl::Status CheckAlgorithmShape(const KernelContext& c, int i) {
+  if (c.input(i).rank() == 0) return absl::OkStatus();
+  return InvalidArgument("input ", i, " (0-based), the algorithm, must have shape [], not ",
+                         c.input(i).shape().ToString());
+}
+
 absl::StatusOr<Philox> GeneratorInput(KernelContext& c, int64_t samples) {
-  const Tensor& algorithm = c.input(1);
-  if (algorithm.rank() != 0)
-    return InvalidArgument("input 1 (0-based), the algorithm, must have shape [], not ",
-                           algorithm.shape().ToString());
-  WEIR_RETURN_IF_ERROR(CheckAlgorithm(algorithm.IntAt(0)));
+  WEIR_RETURN_IF_ERROR(CheckAlgorithmShape(c, 1));
+  WEIR_RETURN_IF_ERROR(CheckAlgorithm(c.input(1).IntAt(0)));
   return AdvanceGenerator(c, samples, false);
 }
 

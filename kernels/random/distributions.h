@@ -85,6 +85,8 @@ absl::StatusOr<SampleShape> SamplesOfEach(const KernelContext& c, const Shape& p
 // Reads inputs 1, 2 and 3 of the ops that take key, counter and algorithm.
 absl::StatusOr<Philox> KeyCounterInputs(const KernelContext& c);  // random_cpu.cc
 
+// Checks the shape of input i, the number of a generator's algorithm.
+absl::Status CheckAlgorithmShape(const KernelContext& c, int i);
 // Returns the stream of a generator stored in the variable at input 0 (int64: two words of counter,
 // and the key), for the algorithm at input 1. Advances the generator by what `samples` samples
 // reserve.

@@ -37,9 +37,7 @@ absl::StatusOr<Philox> SeedInput(const KernelContext& c, int i) {
 
 absl::StatusOr<Philox> KeyCounterInputs(const KernelContext& c) {
   const Tensor &key = c.input(1), &counter = c.input(2), &alg = c.input(3);
-  if (alg.rank() != 0)
-    return InvalidArgument("input 3 (0-based), the algorithm, must have shape [], not ",
-                           alg.shape().ToString());
+  WEIR_RETURN_IF_ERROR(CheckAlgorithmShape(c, 3));
   constexpr int kPhilox = 1, kAutoSelect = 3;
   const int algorithm = alg.scalar<int32_t>();
   if (algorithm != kPhilox && algorithm != kAutoSelect) {

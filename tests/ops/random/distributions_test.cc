@@ -48,6 +48,25 @@ TEST(Random, StatefulBinomialAdvancesItsGenerator) {
   EXPECT_EQ((*after)[0].data<int64_t>()[0], 307201);
 }
 
+// Also for a result without elements, for which the generator is not used.
+TEST(Random, BinomialOfAGeneratorNamesAnAlgorithmThatIsNoScalar) {
+  for (const int32_t samples : {0, 5}) {
+    Graph g;
+    const Output handle(
+        AddNode(g, "VarHandleOp", {}, {{"dtype", DT_INT64}, {"shape", Shape({3})}}));
+    const Output x = AddOp("StatefulRandomBinomial",
+                           {handle, Const<int64_t>(g, {1}), Const<int32_t>(g, {samples}),
+                            Const<double>(g, 100.0), Const<double>(g, 0.25)});
+    ASSERT_TRUE(g.status().ok()) << g.status();
+    ResourceMap resources;
+    const absl::Status status = Evaluate(g, {x}, &resources).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << samples;
+    EXPECT_NE(status.message().find("the algorithm, must have shape [], not [1]"),
+              absl::string_view::npos)
+        << samples << ": " << status;
+  }
+}
+
 // The values that TensorFlow returns for a generator in state (1, 2, 3), over two runs of seven
 // samples.
 TEST(Random, GeneratorsInVariablesMatchTensorFlow) {
