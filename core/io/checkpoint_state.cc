@@ -3,7 +3,10 @@
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
+#include <memory>
+#include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
@@ -60,9 +63,17 @@ absl::StatusOr<CheckpointState> ReadCheckpointState(const std::string& directory
   return state;
 }
 
-absl::Status WriteCheckpointState(const std::string& directory, CheckpointState state,
-                                  bool relative, const std::string& filename,
-                                  Durability durability) {
+namespace {
+
+constexpr char kStateFile[] = "checkpoint";
+
+absl::StatusOr<std::unique_ptr<WriteLock>> LockState(const std::string& directory,
+                                                     const std::string& filename) {
+  return WriteLock::Acquire(JoinPath(directory, filename), std::chrono::seconds(10));
+}
+
+absl::StatusOr<proto::CheckpointState> ToProto(const std::string& directory, CheckpointState state,
+                                               bool relative) {
   std::vector<std::string>& all = state.all_model_checkpoint_paths;
   if (all.empty() || all.back() != state.model_checkpoint_path)
     all.push_back(state.model_checkpoint_path);
@@ -81,7 +92,28 @@ absl::Status WriteCheckpointState(const std::string& directory, CheckpointState 
   for (const double t : state.all_model_checkpoint_timestamps)
     p.add_all_model_checkpoint_timestamps(t);
   p.set_last_preserved_timestamp(state.last_preserved_timestamp);
+  return p;
+}
+
+}  // namespace
+
+absl::Status WriteCheckpointState(const std::string& directory, CheckpointState state,
+                                  bool relative, const std::string& filename,
+                                  Durability durability) {
+  WEIR_ASSIGN_OR_RETURN(const proto::CheckpointState p,
+                        ToProto(directory, std::move(state), relative));
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<WriteLock> lock, LockState(directory, filename));
   return WriteFileAtomically(JoinPath(directory, filename), PrintTextProto(p), durability);
+}
+
+absl::Status ChangeCheckpointState(const std::string& directory,
+                                   absl::FunctionRef<bool(CheckpointState*)> change) {
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<WriteLock> lock, LockState(directory, kStateFile));
+  WEIR_ASSIGN_OR_RETURN(CheckpointState state, ReadCheckpointState(directory, kStateFile));
+  if (!change(&state)) return absl::OkStatus();
+  WEIR_ASSIGN_OR_RETURN(const proto::CheckpointState p,
+                        ToProto(directory, std::move(state), /*relative=*/true));
+  return WriteFileAtomically(JoinPath(directory, kStateFile), PrintTextProto(p));
 }
 
 bool CheckpointExists(const std::string& prefix) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "weir/core/io/file.h"
 #include "weir/core/tensor/api.h"
 
@@ -32,10 +33,17 @@ absl::StatusOr<CheckpointState> ReadCheckpointState(const std::string& directory
 // Replaces `directory`/`filename` atomically: after a crash, either the old or the new file exists.
 // Paths relative to the working directory, like `directory`, are written relative to `directory`;
 // with `relative`, so are absolute paths. The newest path is appended to the list if it is missing
-// there. Returns the error of CheckStatePath before anything is written.
+// there. Returns the error of CheckStatePath before anything is written. Waits for other writers,
+// and returns ABORTED if one takes 10 seconds.
 absl::Status WriteCheckpointState(const std::string& directory, CheckpointState state,
                                   bool relative = false, const std::string& filename = "checkpoint",
                                   Durability durability = Durability::kSynced);
+
+// Replaces `directory`/checkpoint, with relative paths, by what `change` makes of it. No writer
+// replaces the file in between, so what a saver has written is not lost. `change` returns false to
+// leave the file as it is. The errors are those of reading and writing it.
+absl::Status ChangeCheckpointState(const std::string& directory,
+                                   absl::FunctionRef<bool(CheckpointState*)> change);
 
 // Returns the newest checkpoint named by the state file in a directory, if its files exist; or
 // else, if the directory was moved, the checkpoint of the same name in it. Otherwise returns

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <random>
 #include <thread>
@@ -232,11 +231,13 @@ TemporaryFile::~TemporaryFile() {
   if (!renamed_) Files().Remove(path_).IgnoreError();
 }
 
-absl::StatusOr<std::unique_ptr<WriteLock>> WriteLock::Acquire(absl::string_view path) {
+absl::StatusOr<std::unique_ptr<WriteLock>> WriteLock::Acquire(absl::string_view path,
+                                                              std::chrono::milliseconds patience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
   std::string lock_path = absl::StrCat(path, kLock);
   absl::StatusOr<std::unique_ptr<FileLock>> lock = Files().Lock(lock_path);
-  for (int i = 0; i < 3 && absl::IsAborted(lock.status()); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // possibly by RemoveAbandoned
+  while (absl::IsAborted(lock.status()) && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
     lock = Files().Lock(lock_path);
   }
   if (absl::IsUnimplemented(lock.status())) {

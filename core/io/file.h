@@ -1,6 +1,7 @@
 #ifndef WEIR_CORE_IO_FILE_H_
 #define WEIR_CORE_IO_FILE_H_
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -215,8 +216,10 @@ class TemporaryFile {
 // writer succeeds, and a warning is printed once.
 class WriteLock {
  public:
-  // Returns ABORTED if another writer, in this or another process, holds the lock.
-  static absl::StatusOr<std::unique_ptr<WriteLock>> Acquire(absl::string_view path);
+  // Returns ABORTED if another writer, in this or another process, still holds the lock after
+  // `patience`. By default that is how long RemoveAbandoned may hold it.
+  static absl::StatusOr<std::unique_ptr<WriteLock>> Acquire(
+      absl::string_view path, std::chrono::milliseconds patience = std::chrono::milliseconds(15));
   ~WriteLock();
   // Returns false where the file system has no locks.
   bool excludes_others() const { return lock_ != nullptr; }

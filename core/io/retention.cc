@@ -231,25 +231,30 @@ std::vector<std::string> FindLeftovers(const std::string& folder, const Listing&
 
 // ---- applying a plan
 
-// Takes checkpoints out of the state file, before they are removed.
-absl::Status RemoveFromState(const std::string& folder, const std::set<std::string>& removed) {
-  const absl::StatusOr<CheckpointState> read = ReadCheckpointState(folder);
-  if (!read.ok()) return absl::IsNotFound(read.status()) ? absl::OkStatus() : read.status();
-  CheckpointState state = *read;
+// Returns false if the state lists none of these checkpoints.
+bool RemoveFrom(CheckpointState* state, const std::set<std::string>& removed) {
   const bool has_times =
-      state.all_model_checkpoint_timestamps.size() == state.all_model_checkpoint_paths.size();
+      state->all_model_checkpoint_timestamps.size() == state->all_model_checkpoint_paths.size();
   std::vector<std::string> paths;
   std::vector<double> times;
-  for (size_t i = 0; i < state.all_model_checkpoint_paths.size(); ++i) {
-    const std::string& path = state.all_model_checkpoint_paths[i];
+  for (size_t i = 0; i < state->all_model_checkpoint_paths.size(); ++i) {
+    const std::string& path = state->all_model_checkpoint_paths[i];
     if (removed.contains(std::string(BaseName(path)))) continue;
     paths.push_back(path);
-    if (has_times) times.push_back(state.all_model_checkpoint_timestamps[i]);
+    if (has_times) times.push_back(state->all_model_checkpoint_timestamps[i]);
   }
-  if (paths.size() == state.all_model_checkpoint_paths.size()) return absl::OkStatus();
-  state.all_model_checkpoint_paths = std::move(paths);
-  state.all_model_checkpoint_timestamps = std::move(times);
-  return WriteCheckpointState(folder, std::move(state), /*relative=*/true);
+  if (paths.size() == state->all_model_checkpoint_paths.size()) return false;
+  state->all_model_checkpoint_paths = std::move(paths);
+  state->all_model_checkpoint_timestamps = std::move(times);
+  return true;
+}
+
+// Takes checkpoints out of the state file, before they are removed.
+absl::Status RemoveFromState(const std::string& folder, const std::set<std::string>& removed) {
+  if (removed.empty()) return absl::OkStatus();
+  const absl::Status changed = ChangeCheckpointState(
+      folder, [&](CheckpointState* state) { return RemoveFrom(state, removed); });
+  return absl::IsNotFound(changed) ? absl::OkStatus() : changed;
 }
 
 // Removes something that belongs to the checkpoint `prefix` unless it is being written.

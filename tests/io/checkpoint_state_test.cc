@@ -2,6 +2,10 @@
 
 #include <unistd.h>
 
+#include <chrono>
+#include <string>
+#include <thread>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "weir/core/io/file.h"
@@ -66,6 +70,38 @@ TEST(CheckpointState, TimestampsAreForAllPathsOrNone) {
   EXPECT_EQ(ReadCheckpointState(dir)->last_preserved_timestamp, 2);
   state.all_model_checkpoint_timestamps = {1, 2, 3};
   EXPECT_TRUE(absl::IsInvalidArgument(WriteCheckpointState(dir, state)));
+}
+
+// Otherwise the change would bring back the state from before the saver's.
+TEST(CheckpointState, ASaverWaitsWhileTheStateIsChanged) {
+  const std::string dir = MakeTempDirectory("state");
+  ASSERT_TRUE(WriteCheckpointState(dir, {.model_checkpoint_path = dir + "/m-2",
+                                         .all_model_checkpoint_paths = {dir + "/m-1"}})
+                  .ok());
+  std::thread saver;
+  absl::Status saved;
+  const absl::Status changed = ChangeCheckpointState(dir, [&](CheckpointState* state) {
+    saver = std::thread(
+        [&] { saved = WriteCheckpointState(dir, {.model_checkpoint_path = dir + "/m-3"}); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    state->all_model_checkpoint_paths.erase(state->all_model_checkpoint_paths.begin());
+    return true;
+  });
+  saver.join();
+  EXPECT_TRUE(changed.ok()) << changed;
+  EXPECT_TRUE(saved.ok()) << saved;
+  EXPECT_EQ(ReadCheckpointState(dir)->model_checkpoint_path, dir + "/m-3");
+  EXPECT_THAT(*Files().List(dir), ElementsAre("checkpoint")) << "no lock is left";
+}
+
+TEST(CheckpointState, AChangeOfNothingLeavesTheFile) {
+  const std::string dir = MakeTempDirectory("state");
+  const auto nothing = [](CheckpointState*) { return false; };
+  EXPECT_TRUE(absl::IsNotFound(ChangeCheckpointState(dir, nothing)));
+  const std::string text = "model_checkpoint_path: \"a\"  # as written by hand\n";
+  WriteBytes(dir + "/checkpoint", text);
+  EXPECT_TRUE(ChangeCheckpointState(dir, nothing).ok());
+  EXPECT_EQ(ReadBytes(dir + "/checkpoint"), text);
 }
 
 TEST(LatestCheckpoint, IsTheNewestExistingCheckpoint) {
