@@ -1,6 +1,7 @@
 #include "weir/tools/data/data.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -75,6 +76,13 @@ std::string CutText(const std::string& text, size_t width) {
   if (Beginning(text, width).size() == text.size()) return text;
   const size_t room = std::max(width, kEllipsis.size()) - kEllipsis.size();
   return absl::StrCat(Beginning(text, room), kEllipsis);
+}
+
+size_t ColumnsLeft(size_t used, const Console& console) {
+  constexpr size_t kLeast = 10;
+  if (!console.fits) return std::numeric_limits<size_t>::max();
+  const auto width = static_cast<size_t>(console.width);
+  return width > used + kLeast ? width - used : kLeast;
 }
 
 uint64_t TotalBytes(const std::vector<DataFile>& files) {

@@ -34,6 +34,9 @@ std::string CountText(int64_t n, const std::string& what);
 std::string ShownText(const std::string& text);
 // Cuts shown text off at so many columns, with an ellipsis.
 std::string CutText(const std::string& text, size_t width);
+// Returns how many columns `used` ones leave of the terminal, at least ten; any number where
+// nothing must fit (Console::fits).
+size_t ColumnsLeft(size_t used, const Console& console);
 // The bytes of files on disk.
 uint64_t TotalBytes(const std::vector<DataFile>& files);
 // A bar of how much of the files has been read, all of which are read in each of some passes.

@@ -158,9 +158,8 @@ void ShowFeatures(const proto::SequenceExample& message, Console& console) {
          FramesInShort(*list)});
   }
   TextTable table({"feature", "kind", ">values", "value"});
-  constexpr size_t kGaps = 12, kLeast = 20;
-  const auto width = static_cast<size_t>(console.width);
-  const size_t room = width > used + kGaps + kLeast ? width - used - kGaps : kLeast;
+  constexpr size_t kGaps = 12;
+  const size_t room = ColumnsLeft(used + kGaps, console);
   for (const Row& row : rows) table.Row({row.name, row.kind, row.values, CutText(row.text, room)});
   if (!rows.empty()) table.Print(console);
 }
@@ -242,7 +241,7 @@ absl::Status Head(const ShowOptions& options, Console& console) {
       const std::string number = absl::StrCat(printed, "  ");
       console.out << console.Paint(Style::kDim, number)
                   << CutText(Printable(LineOf(record), console.unicode),
-                             static_cast<size_t>(console.width) - number.size())
+                             ColumnsLeft(number.size(), console))
                   << "\n";
     }
     return ++printed < options.count;

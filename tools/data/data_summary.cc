@@ -265,18 +265,16 @@ std::vector<std::string> StringRow(const RecordStatistics& all, const Key& key,
 void PrintStrings(std::vector<std::vector<std::string>> rows, Console& console) {
   const std::vector<std::string> titles = {"feature", ">missing",  ">values",   ">bytes",
                                            ">mean",   ">distinct", "most often"};
-  constexpr size_t kGap = 2, kLeast = 10;
+  constexpr size_t kGap = 2;
   size_t used = 0;
   for (size_t i = 0; i + 1 < titles.size(); ++i) {
     size_t widest = TextWidth(titles[i]);
     for (const auto& row : rows) widest = std::max(widest, TextWidth(row[i]));
     used += widest + kGap;
   }
-  const auto width = static_cast<size_t>(console.width);
-  const size_t room = width > used + kLeast ? width - used : kLeast;
   TextTable table(titles);
   for (auto& row : rows) {
-    row.back() = CutText(row.back(), room);
+    row.back() = CutText(row.back(), ColumnsLeft(used, console));
     table.Row(std::move(row));
   }
   table.Print(console);

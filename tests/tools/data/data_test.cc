@@ -43,11 +43,40 @@ TEST(WeirData, HeadPrintsTensorFlowsExamplesAsJson) {
             std::string(kLines).substr(0, std::string(kLines).find('\n') + 1));
 }
 
-TEST(WeirData, HeadFitsTheWidth) {
-  const CommandResult head = Data({"head", kExamples});
-  EXPECT_THAT(head.out, HasSubstr("0  image=PNG, 80 bytes  label=3  name=\"cat\"  score=["));
-  for (const absl::string_view line : absl::StrSplit(head.out, '\n'))
-    EXPECT_LE(TextWidth(line), 80);
+// Runs the command on a terminal of so many columns.
+std::string OnTerminal(std::vector<std::string> args, int width) {
+  std::ostringstream out, err;
+  Console console{.out = out, .err = err, .width = width, .fits = true};
+  args.insert(args.begin(), "data");
+  EXPECT_EQ(RunWeir(args, console), kOk) << err.str();
+  return out.str();
+}
+
+// Returns the columns of the widest line that does not name the file.
+size_t Widest(const std::string& text, const std::string& path) {
+  size_t widest = 0;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (!absl::StrContains(line, path)) widest = std::max<size_t>(widest, TextWidth(line));
+  }
+  return widest;
+}
+
+TEST(WeirData, FitsTheTerminalUnlessWide) {
+  std::string line = "{";
+  for (char c = 'a'; c <= 'f'; ++c) {
+    const std::string text(20, c);
+    absl::StrAppend(&line, c == 'a' ? "" : ", ", "\"feature_", text, "\": [\"", text, "\", \"",
+                    text, "\"]");
+  }
+  const std::string path = WriteText(TestFolder() + "/a.jsonl", line + "}\n" + line + "}\n");
+  for (const char* command : {"head", "show", "stats"}) {
+    SCOPED_TRACE(command);
+    const std::string whole = Data({command, path}).out, narrow = OnTerminal({command, path}, 80);
+    EXPECT_LE(Widest(narrow, path), 80);
+    EXPECT_THAT(narrow, HasSubstr("..."));
+    EXPECT_GT(Widest(whole, path), 80);
+    EXPECT_EQ(OnTerminal({command, path, "--wide"}, 80), whole);
+  }
 }
 
 TEST(WeirData, TextIsCutOffAtColumns) {
