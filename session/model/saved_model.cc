@@ -77,28 +77,6 @@ bool IsNameInside(const std::string& name) {
                          [](absl::string_view part) { return part.empty() || part == ".."; });
 }
 
-// Checks that the assets are files of the model: a model from elsewhere could otherwise have a
-// vocabulary that is a file of this machine, whose contents its results would show.
-absl::Status CheckAssets(const std::string& directory, const MetaGraph& meta) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const fs::path root = fs::canonical(directory, error);
-  for (const auto& [tensor, name] : meta.assets) {
-    if (!IsNameInside(name)) {
-      return InvalidArgument("asset '", absl::CHexEscape(name), "' of tensor ", tensor, " in ",
-                             directory, ": expected the name of a file in ", kAssets, "/");
-    }
-    const fs::path file = fs::canonical(JoinPath(JoinPath(directory, kAssets), name), error);
-    if (error) continue;  // not there, or not in the system's files: opening it says so
-    if (std::mismatch(root.begin(), root.end(), file.begin(), file.end()).first == root.end())
-      continue;
-    return InvalidArgument("asset '", name, "' of tensor ", tensor, " in ", directory,
-                           " is a link to ", file.string(),
-                           "; expected a file in the model's directory");
-  }
-  return absl::OkStatus();
-}
-
 absl::Status RunInitOp(const std::string& directory, const LoadedModel& model) {
   const Operation init = InitOp(*model.graph, model.meta.signatures);
   if (!init.valid()) return absl::OkStatus();
@@ -384,18 +362,39 @@ absl::StatusOr<LoadedModel> LoadSavedModel(const std::map<std::string, absl::str
 
 bool IsLoaderSignature(absl::string_view name) { return absl::StartsWith(name, "__saved_model_"); }
 
-std::map<std::string, std::string> AssetFiles(const std::string& directory, const MetaGraph& meta) {
-  std::map<std::string, std::string> files = meta.assets;
-  const std::string assets = JoinPath(FindSavedModel(directory), kAssets);
-  for (auto& [tensor, file] : files) file = JoinPath(assets, file);
+absl::StatusOr<std::string> AssetFile(const std::string& directory, const std::string& tensor,
+                                      const std::string& name) {
+  namespace fs = std::filesystem;
+  if (!IsNameInside(name)) {
+    return InvalidArgument("asset '", absl::CHexEscape(name), "' of tensor ", tensor, " in ",
+                           directory, ": expected the name of a file in ", kAssets, "/");
+  }
+  std::string path = JoinPath(JoinPath(directory, kAssets), name);
+  std::error_code error;
+  const fs::path root = fs::canonical(directory, error), file = fs::canonical(path, error);
+  if (error) return path;  // not there, or not in the system's files: opening it says so
+  if (std::mismatch(root.begin(), root.end(), file.begin(), file.end()).first == root.end())
+    return path;
+  return InvalidArgument("asset '", name, "' of tensor ", tensor, " in ", directory,
+                         " is a link to ", file.string(),
+                         "; expected a file in the model's directory");
+}
+
+absl::StatusOr<std::map<std::string, std::string>> AssetFiles(const std::string& directory,
+                                                              const MetaGraph& meta) {
+  std::map<std::string, std::string> files;
+  const std::string model = FindSavedModel(directory);
+  for (const auto& [tensor, name] : meta.assets) {
+    WEIR_ASSIGN_OR_RETURN(files[tensor], AssetFile(model, tensor, name));
+  }
   return files;
 }
 
 absl::StatusOr<Feeds> AssetFeeds(const std::string& directory, const Graph& graph,
                                  const MetaGraph& meta) {
-  WEIR_RETURN_IF_ERROR(CheckAssets(directory, meta));
+  WEIR_ASSIGN_OR_RETURN(const auto files, AssetFiles(directory, meta));
   Feeds feeds;
-  for (const auto& [tensor, file] : AssetFiles(directory, meta)) {
+  for (const auto& [tensor, file] : files) {
     WEIR_ASSIGN_OR_RETURN(const Output output, graph.FindOutput(tensor));
     feeds.emplace_back(output, Tensor::Scalar(file));
   }

@@ -73,10 +73,17 @@ inline constexpr char kInitSignature[] = "__saved_model_init_op";
 // True for a signature that is an instruction for a loader, and is not called.
 bool IsLoaderSignature(absl::string_view name);
 
-// Returns the asset files of such a directory that tensors name while the init op runs, by tensor.
-std::map<std::string, std::string> AssetFiles(const std::string& directory, const MetaGraph& meta);
+// Returns the path of the asset with this file name, which `tensor` names, of the model in a
+// directory. INVALID_ARGUMENT if LoadSavedModel rejects it: a model from elsewhere could otherwise
+// have a vocabulary that is a file of this machine, whose contents its results would show.
+absl::StatusOr<std::string> AssetFile(const std::string& directory, const std::string& tensor,
+                                      const std::string& name);
+// Returns the asset files of such a directory that tensors name while the init op runs, by tensor;
+// or the error for one of them.
+absl::StatusOr<std::map<std::string, std::string>> AssetFiles(const std::string& directory,
+                                                              const MetaGraph& meta);
 // Returns the paths of these files as feeds of the graph that holds the model, for ops that
-// initialize tables. INVALID_ARGUMENT for an asset that LoadSavedModel rejects.
+// initialize tables.
 absl::StatusOr<Feeds> AssetFeeds(const std::string& directory, const Graph& graph,
                                  const MetaGraph& meta);
 

@@ -214,8 +214,9 @@ absl::Status Export(const ExportOptions& options, Console& console) {
   }
   // A V1 saver can restore checkpoints but cannot be part of a SavedModel.
   if (model.meta.saver && model.meta.saver->version >= 2) saved.saver = model.meta.saver;
-  if (Files().IsDirectory(FindGraph(options.file)))
-    saved.assets = AssetFiles(FindGraph(options.file), model.meta);
+  if (Files().IsDirectory(FindGraph(options.file))) {
+    WEIR_ASSIGN_OR_RETURN(saved.assets, AssetFiles(FindGraph(options.file), model.meta));
+  }
   {
     const ProgressBar progress = ShowWriting(console, options.out, ValueBytes(options));
     WEIR_RETURN_IF_ERROR(

@@ -203,12 +203,15 @@ Json CheckpointToJson(const std::string& path) {
   return {{"prefix", *prefix}, {"tensors", total.count}, {"bytes", total.bytes}};
 }
 
+// The size of a file that is missing, or that no model may have as an asset, is null.
 void AddAsset(const std::string& folder, const proto::AssetFileDef& asset, Json* assets) {
-  const std::string path = JoinPath(JoinPath(folder, "assets"), asset.filename());
-  const auto file = Files().Open(path);
-  assets->push_back({{"file", asset.filename()},
-                     {"bytes", file.ok() ? Json((*file)->size()) : Json(nullptr)},
-                     {"tensor", asset.tensor_info().name()}});
+  const std::string& tensor = asset.tensor_info().name();
+  const absl::StatusOr<std::string> path = AssetFile(folder, tensor, asset.filename());
+  Json bytes = nullptr;
+  if (path.ok()) {
+    if (const auto file = Files().Open(*path); file.ok()) bytes = (*file)->size();
+  }
+  assets->push_back({{"file", asset.filename()}, {"bytes", std::move(bytes)}, {"tensor", tensor}});
 }
 
 Json AssetsToJson(const std::string& folder, const proto::MetaGraphDef& meta) {

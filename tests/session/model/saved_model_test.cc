@@ -165,6 +165,9 @@ TEST(SavedModel, AssetsAreNamesInTheirDirectory) {
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << name << ": " << status;
     EXPECT_THAT(std::string(status.message()),
                 HasSubstr(absl::StrCat("asset '", name, "' of tensor path:0")));
+    MetaGraph meta;
+    meta.assets["path:0"] = name;
+    EXPECT_EQ(AssetFiles(model, meta).status(), status) << "to be copied to another model";
   }
 }
 
@@ -207,7 +210,7 @@ TEST(SavedModel, IsWrittenAgainWithTheInitOpAndTheAssetsThatItHas) {
   const auto first = LoadSavedModel(directory + "/1", {});
   ASSERT_TRUE(first.ok()) << first.status();
   const SavedModelOptions options{.saver = first->meta.saver,
-                                  .assets = AssetFiles(directory + "/1", first->meta)};
+                                  .assets = *AssetFiles(directory + "/1", first->meta)};
   const absl::Status written = WriteSavedModel(*first->session, *first->graph, directory + "/2",
                                                first->meta.signatures, options);
   ASSERT_TRUE(written.ok()) << written;

@@ -64,6 +64,21 @@ TEST(ModelShow, DescribesASavedModelOfTensorFlow2) {
   EXPECT_EQ(model["functions"][5]["inputs"][1]["default"], "2.0");
 }
 
+TEST(ModelShow, LooksAtNoFileOutsideOfTheModel) {
+  const std::string model = TestFolder() + "/model", file = model + "/saved_model.pb";
+  std::filesystem::copy(kFunctions, model, std::filesystem::copy_options::recursive);
+  const std::string written = *ReadFile(file);
+  for (const char* const name : {"/etc/passwd", "../saved_model.pb"}) {
+    proto::SavedModel saved;
+    ASSERT_TRUE(saved.ParseFromString(written));
+    saved.mutable_meta_graphs(0)->mutable_asset_file_def(0)->set_filename(name);
+    ASSERT_TRUE(WriteFileAtomically(file, saved.SerializeAsString()).ok());
+    const json asset = Show(model)["assets"][0];
+    EXPECT_EQ(asset["file"], name);
+    EXPECT_EQ(asset["bytes"], nullptr);
+  }
+}
+
 TEST(ModelShow, PrintsTables) {
   const CommandResult shown = Weir({"model", "show", kFunctions});
   EXPECT_EQ(shown.status, kOk) << shown.err;
