@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "weir/core/io/checkpoint_state.h"
 #include "weir/core/io/file.h"
 #include "weir/ops/framework/variables.h"
 #include "weir/session/model/saver.h"
@@ -43,6 +44,23 @@ absl::Status CheckHasNoVariables(const Model& model, const std::string& file) {
   return absl::OkStatus();
 }
 
+// Removes the checkpoint that is replaced, its index first: otherwise a crash could leave its
+// values with the new graph.
+absl::Status RemoveReplaced(const std::string& prefix) {
+  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<WriteLock> lock, WriteLock::Acquire(prefix));
+  return RemoveCheckpoint(prefix);
+}
+
+// Writes the graph before the checkpoint, whose index is written last: a crash may leave a graph
+// without a checkpoint, which nobody takes for one, but no checkpoint without its graph.
+absl::Status Write(Session& session, Saver& saver, const MetaGraphOptions& meta,
+                   const UnfreezeCommandOptions& options) {
+  if (options.force) WEIR_RETURN_IF_ERROR(RemoveReplaced(options.out));
+  WEIR_RETURN_IF_ERROR(WriteMetaGraph(session.graph(), options.out + ".meta", meta));
+  return saver.Save(session, options.out, {.write_state = false, .write_meta_graph = false})
+      .status();
+}
+
 absl::Status Unfreeze(const UnfreezeCommandOptions& options, Console& console) {
   WEIR_RETURN_IF_ERROR(CheckIsNew(options));
   WEIR_ASSIGN_OR_RETURN(const GraphFileKind kind, GraphFileKindOf(options.file, options.tags));
@@ -68,11 +86,9 @@ absl::Status Unfreeze(const UnfreezeCommandOptions& options, Console& console) {
     const ProgressBar progress =
         ShowWriting(console, options.out, 2.0 * static_cast<double>(bytes));
     WEIR_RETURN_IF_ERROR(
-        saver.Save(session, options.out, {.write_state = false, .write_meta_graph = false})
-            .status());
-    WEIR_RETURN_IF_ERROR(WriteMetaGraph(
-        *graph, options.out + ".meta",
-        {.saver = saver.def(), .signatures = model.meta.signatures, .tags = model.meta.tags}));
+        Write(session, saver,
+              {.saver = saver.def(), .signatures = model.meta.signatures, .tags = model.meta.tags},
+              options));
   }
   console.out << "Wrote " << options.out << ".meta and its checkpoint: " << variables.size()
               << " constants as variables of " << HumanBytes(bytes) << "\n";
@@ -98,7 +114,7 @@ void AddUnfreezeCommand(Command& graph) {
   command.List("--tags", &options->tags, "select the meta graph of a SavedModel by its tags")
       .Word("TAG,...");
   AddStrictOption(command, &options->strict);
-  command.Flag("--force", &options->force, "replace an existing checkpoint");
+  command.Flag("--force", &options->force, "replace an existing checkpoint: it is removed first");
   command.Value("--out,-o", &options->out, "the checkpoint to write, with its graph in PREFIX.meta")
       .Word("PREFIX")
       .Required();

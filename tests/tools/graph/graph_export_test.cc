@@ -73,6 +73,39 @@ TEST(GraphFreeze, SetDecidesConditionals) {
   EXPECT_EQ(Weir(set).status, kFailure);
 }
 
+// A graph with the weights [2, 3] as a constant.
+std::string WriteFrozen(const std::string& folder) {
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, {-1, 2}, "x");
+  AddOp("MatMul", {x, Const(g, Tensor::Of<float>({2, 1}, {2, 3}), "w")}, {}, "y");
+  EXPECT_TRUE(g.status().ok()) << g.status();
+  const std::string path = folder + "/frozen.pb";
+  EXPECT_TRUE(WriteFileAtomically(path, SerializeGraph(g)).ok());
+  return path;
+}
+
+TEST(GraphUnfreeze, NeverLeavesACheckpointWithoutItsGraph) {
+  const std::string folder = TestFolder(), out = folder + "/m";
+  const std::vector<std::string> unfreeze = {"graph", "unfreeze", WriteFrozen(folder), "-o", out};
+  {
+    const auto lock = WriteLock::Acquire(out);  // so that the values cannot be written
+    ASSERT_TRUE(lock.ok()) << lock.status();
+    EXPECT_THAT(Weir(unfreeze).err, HasSubstr("is being written"));
+  }
+  EXPECT_TRUE(Files().Exists(out + ".meta"));
+  EXPECT_FALSE(CheckpointExists(out));
+  EXPECT_THAT(Weir(unfreeze).err, HasSubstr("--force"));
+  std::vector<std::string> force = unfreeze;
+  force.push_back("--force");
+  ASSERT_EQ(Weir(force).status, kOk);
+  EXPECT_TRUE(CheckpointExists(out));
+  // What belongs to the checkpoint that is replaced.
+  ASSERT_TRUE(WriteFileAtomically(MetricPath(out), "1").ok());
+  ASSERT_EQ(Weir(force).status, kOk);
+  EXPECT_TRUE(CheckpointExists(out));
+  EXPECT_FALSE(Files().Exists(MetricPath(out)));
+}
+
 TEST(GraphFreeze, ReportsMissingInputs) {
   const Line line;
   const std::string frozen = line.folder + "/frozen.pb";
