@@ -13,6 +13,8 @@
 
 #include "weir/core/runtime/float_mode.h"
 #include "weir/core/runtime/function.h"
+#include "weir/core/tensor/exception.h"
+#include "weir/core/tensor/memory_quota.h"
 #include "weir/kernels/containers/batch.h"
 #include "weir/kernels/lib/arguments.h"
 #include "weir/kernels/lib/registry.h"
@@ -125,6 +127,7 @@ struct Task {
   Tensors inputs, captured;
   int64_t size = 0, id = 0;
   int64_t token = 0;  // of the cancellation callback
+  std::shared_ptr<MemoryQuota> memory = MemoryQuota::ShareCurrent();  // of the step
 };
 
 void Finish(Task& task, const absl::Status& status) {
@@ -183,8 +186,7 @@ class BatchQueues {
       Batch batch = PopDue(&due);
       if (!batch.empty()) {
         lock.unlock();
-        const absl::Status status = (*batch.back()->process)(options_, batch);
-        for (const auto& task : batch) Finish(*task, status);
+        Compute(batch);
         lock.lock();
       } else if (due == Clock::time_point::max()) {
         wake_.wait(lock);
@@ -217,6 +219,15 @@ class BatchQueues {
     int64_t size = 0;
     Clock::time_point due;
   };
+
+  // The last step computes the batch, and its memory counts there.
+  void Compute(const Batch& batch) {
+    const Task& last = *batch.back();
+    const ScopedMemoryQuota of_the_step(last.memory.get());
+    const absl::Status status =
+        CatchExceptions("Batching", [&] { return (*last.process)(options_, batch); });
+    for (const auto& task : batch) Finish(*task, status);
+  }
 
   // Returns a due batch. If there is none, returns an empty batch and lowers `next` to the time
   // when the next one is due.

@@ -7,6 +7,7 @@
 #include "weir/core/io/bundle.h"
 #include "weir/core/io/file.h"
 #include "weir/core/io/function_library.h"
+#include "weir/core/tensor/memory_quota.h"
 #include "weir/ops/framework/gradients.h"
 #include "weir/ops/lib/array.h"
 #include "weir/ops/lib/math.h"
@@ -287,6 +288,26 @@ TEST(BatchOps, FunctionsSeePaddedBatches) {
   const auto out = session.Run({{x, Tensor::Vector({1.f, 2.f, 3.f})}}, {y});
   ASSERT_TRUE(out.ok()) << out.status();
   EXPECT_TRUE(IdenticalTensors((*out)[0], Tensor::Vector({2.f, 4.f, 6.f})));
+}
+
+// The threads of a batch work for its steps.
+TEST(BatchOps, MemoryCountsForTheStep) {
+  constexpr int64_t kMb = int64_t{1} << 20;
+  Graph g;
+  const Output x = Placeholder(g, DT_FLOAT, {-1});
+  const Output y = AddNode("Batch", {Outputs{x}},
+                           {{"num_batch_threads", 1},
+                            {"max_batch_size", 2 * kMb},
+                            {"batch_timeout_micros", 1000},
+                            {"grad_timeout_micros", 1000}})
+                       ->output(0);
+  const Tensor small(DT_FLOAT, Shape({1000})), large(DT_FLOAT, Shape({3 * kMb / 2}));
+  Session session = *Session::Create(g);
+  const auto quota = MemoryQuota::New(nullptr, "quota", 4 * kMb);
+  const ScopedMemoryQuota scope(quota.get());
+  EXPECT_TRUE(session.Run({{x, small}}, {y}).ok());
+  const absl::Status status = session.Run({{x, large}}, {y}).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
 }
 
 TEST(BatchOps, FunctionsMustAcceptTheArgumentTypes) {
