@@ -67,16 +67,21 @@ class SmallFile {
 struct Container {
   int64_t limit;
   std::string used, statistics;  // files
-  absl::string_view cached;      // the word in `statistics` for what the system can take back
+  // The words in `statistics` for the pages of files, which the system takes back before it refuses
+  // memory. Most of them are active after a build.
+  std::array<absl::string_view, 2> cached;
 };
 
 struct CgroupVersion {
-  absl::string_view root, limit, used, cached;
+  absl::string_view root, limit, used;
+  std::array<absl::string_view, 2> cached;
 };
-constexpr CgroupVersion kVersion1 = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes",
-                                     "memory.usage_in_bytes", "total_inactive_file"};
-constexpr CgroupVersion kVersion2 = {"/sys/fs/cgroup", "memory.max", "memory.current",
-                                     "inactive_file"};
+constexpr CgroupVersion kVersion1 = {"/sys/fs/cgroup/memory",
+                                     "memory.limit_in_bytes",
+                                     "memory.usage_in_bytes",
+                                     {"total_inactive_file", "total_active_file"}};
+constexpr CgroupVersion kVersion2 = {
+    "/sys/fs/cgroup", "memory.max", "memory.current", {"inactive_file", "active_file"}};
 
 // Adds the cgroup with this path and those around it, if they have limits. Inside a container the
 // path may be the machine's, of which only the root exists.
@@ -120,8 +125,10 @@ const std::vector<Container>& Containers() {
 int64_t ContainerBytesFree() {
   int64_t available = kUnlimited;
   for (const Container& container : Containers()) {
-    const int64_t used = SmallFile(container.used.c_str()).Number() -
-                         SmallFile(container.statistics.c_str()).Number(container.cached);
+    int64_t used = SmallFile(container.used.c_str()).Number();
+    const SmallFile statistics(container.statistics.c_str());
+    for (const absl::string_view word : container.cached)
+      used -= std::max<int64_t>(0, statistics.Number(word));
     available = std::min(available, container.limit - used);
   }
   return available;
