@@ -25,12 +25,15 @@ Buffer* Buffer::New(Allocator& allocator, DataType dtype, int64_t count) {
   size_t bytes;
   if (__builtin_mul_overflow(static_cast<size_t>(count), ElementSize(dtype), &bytes))
     return nullptr;
-  void* data = allocator.Allocate(bytes);
-  if (data == nullptr) return nullptr;
+  auto* const buffer = new Buffer;  // may throw: before there is anything to lose
+  void* const data = allocator.Allocate(bytes);
+  if (data == nullptr) {
+    delete buffer;
+    return nullptr;
+  }
   DispatchObject(dtype, [&]<class T>() {
     std::uninitialized_value_construct_n(static_cast<T*>(data), count);
   });
-  Buffer* buffer = new Buffer;
   buffer->dtype_ = dtype;
   buffer->data_ = data;
   buffer->bytes_ = bytes;
