@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "weir/core/tensor/cancellation.h"
+#include "weir/core/tensor/heap.h"
 
 namespace weir {
 
@@ -21,10 +22,7 @@ absl::Status Thrown(absl::string_view what, const std::exception& e) {
 }  // namespace
 
 absl::Status ExceptionToStatus(absl::string_view what, absl::FunctionRef<void()> before_message) {
-  const auto no_memory = [&](absl::string_view why) {
-    before_message();
-    return absl::ResourceExhaustedError(absl::StrCat("OOM: ", why));
-  };
+  const ScopedUnlimitedHeap for_the_message;  // another exception would end the program
   try {
     throw;
   } catch (const abi::__forced_unwind&) {
@@ -32,9 +30,13 @@ absl::Status ExceptionToStatus(absl::string_view what, absl::FunctionRef<void()>
   } catch (const StepCancelled& cancelled) {
     return cancelled.why;
   } catch (const std::bad_alloc&) {
-    return no_memory("out of memory allocating kernel scratch space");
+    before_message();
+    return absl::ResourceExhaustedError(
+        absl::StrCat("OOM: out of memory allocating kernel scratch space", WhyNotAllocated()));
   } catch (const std::length_error&) {
-    return no_memory("kernel scratch space of more elements than any memory holds");
+    before_message();
+    return absl::ResourceExhaustedError(
+        "OOM: kernel scratch space of more elements than any memory holds");
   } catch (const std::system_error& e) {
     if (e.code() != std::errc::resource_unavailable_try_again) return Thrown(what, e);
     before_message();

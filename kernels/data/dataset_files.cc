@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "weir/core/tensor/heap.h"
 #include "weir/kernels/data/byte_stream.h"
 #include "weir/kernels/data/dataset_ahead.h"
 #include "weir/kernels/lib/arguments.h"
@@ -41,6 +42,7 @@ absl::Status ForEachElement(
   for (;;) {
     if (c.cancellation() != nullptr && c.cancellation()->cancelled())
       return c.cancellation()->status();
+    CountHeapAnew();  // other threads free what this one has read
     WEIR_ASSIGN_OR_RETURN(const std::optional<Tensors> element, in->Next(x));
     if (!element) return absl::OkStatus();
     WEIR_RETURN_IF_ERROR(fn(x, *element));

@@ -225,6 +225,7 @@ absl::StatusOr<Executor::ExecutionState*> Executor::Acquire() {
       return state;
     }
   }
+  const ScopedUnlimitedHeap not_of_a_kernel;  // for a function that a kernel calls
   WEIR_ASSIGN_OR_RETURN(std::unique_ptr<ExecutionState> state, NewState());
   const MutexLock lock(mutex_);
   WEIR_RETURN_IF_ERROR(cancelled_);
@@ -364,6 +365,7 @@ absl::Status ChargeStrings(const Instruction& instruction, const int32_t* output
 // allocations besides their results: these throw std::bad_alloc or std::length_error, from any
 // thread of a loop. Any other exception is a fault of the kernel, but must not end the program.
 absl::Status Executor::ExceptionStatus(const ExecutionState& state, int32_t instruction) const {
+  const ScopedUnlimitedHeap for_the_message;
   absl::Status status =
       ExceptionToStatus("The kernel", /*before_message=*/[] { Reserve().Release(); });
   if (state.memory != nullptr && absl::IsResourceExhausted(status)) {

@@ -104,7 +104,8 @@ TEST(HeapDeathTest, OfKernelsEndsBeforeTheMemory) {
     LeaveSpace(400 * kMb);
     const Cancellation step;
     const bool outside = MayAllocate(1000 * kMb);
-    const ScopedCancellation kernel(&step);
+    const ScopedCancellation of_step(&step);
+    const ScopedHeapCount of_kernel;
     int64_t taken = 0;  // in strings that nobody else sees
     while (taken < 1000 * kMb && MayAllocate(4096)) {
       if (std::malloc(4096) == nullptr) _exit(1);

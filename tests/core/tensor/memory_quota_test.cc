@@ -1,6 +1,8 @@
 #include "weir/core/tensor/memory_quota.h"
 
 #include <atomic>
+#include <cstdint>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -8,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "weir/core/runtime/thread_pool.h"
 #include "weir/core/tensor/cancellation.h"
+#include "weir/core/tensor/exception.h"
 #include "weir/core/tensor/heap.h"
 #include "weir/core/tensor/host_memory.h"
 
@@ -107,23 +110,75 @@ TEST(MemoryQuota, HoldsOnTheThreadsOfALoop) {
   EXPECT_EQ(without, 0);
 }
 
+// Does as an operator new. Returns false if the allocation is refused.
+bool Take(size_t bytes) {
+  if (!MayAllocate(bytes)) return false;
+  NoteAllocated(bytes);
+  return true;
+}
+
 TEST(MemoryQuota, LimitsTheHeapOfKernels) {
   const auto quota = MemoryQuota::New(nullptr, "quota", 10 * kMb);
   const ScopedMemoryQuota scope(quota.get());
   const Cancellation step;
   const ScopedCancellation of_step(&step);
-  CountHeapAnew();
-  EXPECT_TRUE(MayAllocate(9 * kMb));
-  EXPECT_FALSE(MayAllocate(5 * kMb));
+  const ScopedHeapCount of_kernel;
+  EXPECT_TRUE(Take(9 * kMb));
+  EXPECT_FALSE(Take(5 * kMb));
+  EXPECT_EQ(WhyNotAllocated(), ": 5242880 bytes, but the quota leaves 1048576 more");
+  EXPECT_EQ(WhyNotAllocated(), "") << "it is told once";
   NoteFreed(6 * kMb);
-  EXPECT_TRUE(MayAllocate(5 * kMb));
+  EXPECT_TRUE(Take(5 * kMb));
   CountHeapAnew();
-  EXPECT_TRUE(MayAllocate(9 * kMb));
+  EXPECT_TRUE(Take(9 * kMb));
   {
     const ScopedHeapCount of_another;
-    EXPECT_TRUE(MayAllocate(9 * kMb));
+    EXPECT_TRUE(Take(9 * kMb));
   }
-  EXPECT_FALSE(MayAllocate(5 * kMb));
+  EXPECT_FALSE(Take(5 * kMb));
+  const ScopedUnlimitedHeap unlimited;
+  EXPECT_TRUE(Take(5 * kMb));
+}
+
+// Not counted is what was refused, and what nobody could have allocated; and what was freed of
+// others' memory, which counts for their quotas, is no credit.
+TEST(MemoryQuota, HeapIsCountedFromZeroUpwards) {
+  const auto quota = MemoryQuota::New(nullptr, "quota", 10 * kMb);
+  const ScopedMemoryQuota scope(quota.get());
+  const Cancellation step;
+  const ScopedCancellation of_step(&step);
+  const ScopedHeapCount of_kernel;
+  for (const size_t bytes : {size_t{11} << 20, size_t{1} << 62, SIZE_MAX, SIZE_MAX - 4096})
+    EXPECT_FALSE(Take(bytes)) << bytes;
+  NoteFreed(100 * kMb);
+  EXPECT_TRUE(Take(9 * kMb));
+  EXPECT_FALSE(Take(5 * kMb));
+  NoteFreed(9 * kMb);
+  EXPECT_TRUE(Take(9 * kMb));
+}
+
+// While a refusal is turned into a message, nothing is refused: another exception would end the
+// program.
+TEST(MemoryQuota, AMessageOfARefusalCanBeMade) {
+  const auto quota = MemoryQuota::New(nullptr, "quota", kMb);
+  const ScopedMemoryQuota scope(quota.get());
+  const Cancellation step;
+  const ScopedCancellation of_step(&step);
+  const ScopedHeapCount of_kernel;
+  bool may = false;
+  const auto call = [&]() -> absl::Status {
+    if (!MayAllocate(5 * kMb)) throw std::bad_alloc();
+    return absl::OkStatus();
+  };
+  absl::Status status;
+  try {
+    status = call();
+  } catch (...) {
+    status = ExceptionToStatus("The kernel", [&] { may = MayAllocate(5 * kMb); });
+  }
+  EXPECT_TRUE(may);
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("kernel scratch space: 5242880 bytes"));
 }
 
 TEST(MemoryQuota, ScalarsCanAlwaysBeMade) {
