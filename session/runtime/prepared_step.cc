@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "weir/core/tensor/exception.h"
+#include "weir/core/tensor/heap.h"
 #include "weir/core/tensor/mutex.h"
 #include "weir/session/plan/plan_request.h"
 
@@ -64,7 +65,7 @@ absl::StatusOr<Executor*> PreparedStep::Find(absl::Span<const Tensor> feeds) {
 absl::StatusOr<Executor*> PreparedStep::FindOrCompile(absl::Span<const Tensor> feeds) {
   // The step may be prepared in a kernel that calls a function. The heap of kernels is limited, but
   // Abseil's tables do not survive an exception of operator new.
-  const ScopedCancellation none(nullptr);
+  const ScopedUnlimitedHeap unlimited;
   return CatchExceptions("Preparing the step", [&] { return FindOrCompileUnguarded(feeds); });
 }
 
