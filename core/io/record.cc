@@ -4,14 +4,12 @@
 #include <cstring>
 
 #include "absl/strings/str_format.h"
-#include "weir/core/io/coding.h"
-#include "weir/core/io/crc32c.h"
+#include "weir/core/io/record_frame.h"
 
 namespace weir {
 namespace {
 
-constexpr size_t kHeader = 12;  // length, checksum of the length
-constexpr size_t kFooter = 4;   // checksum of the record
+constexpr size_t kHeader = kRecordHeaderBytes, kFooter = kRecordFooterBytes;
 constexpr size_t kReadAhead = size_t{1} << 18;
 
 }  // namespace
@@ -22,14 +20,9 @@ absl::StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::Create(const std::st
 }
 
 absl::Status RecordWriter::Append(absl::string_view record) {
-  std::string frame;
-  PutFixed64(&frame, record.size());
-  PutFixed32(&frame, MaskCrc32c(Crc32c(frame)));
-  WEIR_RETURN_IF_ERROR(file_.Append(frame));
+  WEIR_RETURN_IF_ERROR(file_.Append(RecordHeader(record)));
   WEIR_RETURN_IF_ERROR(file_.Append(record));
-  frame.clear();
-  PutFixed32(&frame, MaskCrc32c(Crc32c(record)));
-  return file_.Append(frame);
+  return file_.Append(RecordFooter(record));
 }
 
 absl::StatusOr<std::unique_ptr<RecordReader>> RecordReader::Open(const std::string& path) {
@@ -56,24 +49,23 @@ absl::StatusOr<std::optional<std::string>> RecordReader::Next() {
   const auto bad = [&](const auto&... why) {
     return DataLoss(file_->path(), ": record at offset ", offset_, ": ", why...);
   };
-  const auto mismatch = [&](absl::string_view what, uint32_t stored, uint32_t computed) {
+  const auto mismatch = [&](absl::string_view what, const RecordChecksum& checksum) {
     return bad("checksum of the ", what,
-               absl::StrFormat(" does not match: stored %08x, computed %08x", stored, computed));
+               absl::StrFormat(" does not match: stored %08x, computed %08x", checksum.stored,
+                               checksum.computed));
   };
   if (file_->size() - offset_ < kHeader + kFooter) return bad("truncated");
   char bytes[kHeader];
   WEIR_RETURN_IF_ERROR(ReadBytes(offset_, kHeader, bytes));
-  const uint64_t size = LoadFixed64(bytes);
-  const uint32_t header_crc = MaskCrc32c(ExtendCrc32c(0, bytes, 8));
-  if (header_crc != LoadFixed32(bytes + 8))
-    return mismatch("length", LoadFixed32(bytes + 8), header_crc);
+  const uint64_t size = RecordLength(bytes);
+  const RecordChecksum of_length = ChecksumAfter(bytes, kRecordLengthBytes);
+  if (!of_length.matches()) return mismatch("length", of_length);
   if (size > file_->size() - offset_ - kHeader - kFooter)
     return bad("truncated: it has ", size, " bytes");
   std::string record(size + kFooter, '\0');
   WEIR_RETURN_IF_ERROR(ReadBytes(offset_ + kHeader, record.size(), record.data()));
-  const uint32_t stored = LoadFixed32(record.data() + size);
-  const uint32_t computed = MaskCrc32c(ExtendCrc32c(0, record.data(), size));
-  if (stored != computed) return mismatch("record", stored, computed);
+  const RecordChecksum of_record = ChecksumAfter(record.data(), size);
+  if (!of_record.matches()) return mismatch("record", of_record);
   record.resize(size);
   offset_ += kHeader + size + kFooter;
   return record;

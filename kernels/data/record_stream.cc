@@ -1,7 +1,6 @@
 #include <algorithm>
 
-#include "weir/core/io/coding.h"
-#include "weir/core/io/crc32c.h"
+#include "weir/core/io/record_frame.h"
 #include "weir/kernels/data/byte_stream.h"
 
 // The records of TFRecord files.
@@ -19,26 +18,16 @@ namespace weir {
 
 namespace {
 
-constexpr size_t kLengthSize = 8, kChecksumSize = 4;
-constexpr size_t kHeaderSize = kLengthSize + kChecksumSize;
+constexpr size_t kHeaderSize = kRecordHeaderBytes, kFooterSize = kRecordFooterBytes;
 constexpr size_t kSearchStep = size_t{1} << 18;
 constexpr uint64_t kFreeSearch = uint64_t{64} << 20, kSearchesPerByte = 4;
-
-bool ChecksumMatches(const char* bytes, size_t size) {
-  return LoadFixed32(bytes + size) == MaskCrc32c(ExtendCrc32c(0, bytes, size));
-}
 
 }  // namespace
 
 absl::Status AppendRecord(ByteSink& sink, absl::string_view record) {
-  std::string frame;
-  PutFixed64(&frame, record.size());
-  PutFixed32(&frame, MaskCrc32c(Crc32c(frame)));
-  WEIR_RETURN_IF_ERROR(sink.Append(frame));
+  WEIR_RETURN_IF_ERROR(sink.Append(RecordHeader(record)));
   WEIR_RETURN_IF_ERROR(sink.Append(record));
-  frame.clear();
-  PutFixed32(&frame, MaskCrc32c(Crc32c(record)));
-  return sink.Append(frame);
+  return sink.Append(RecordFooter(record));
 }
 
 absl::StatusOr<RecordStream> RecordStream::Open(const std::string& path,
@@ -91,7 +80,8 @@ bool RecordStream::HasAhead(uint64_t size) {
 
 bool RecordStream::IsHeader(size_t at) const {
   const char* const header = ahead_.data() + ahead_used_ + at;
-  return LoadFixed64(header) <= max_record_bytes_ && ChecksumMatches(header, kLengthSize);
+  return RecordLength(header) <= max_record_bytes_ &&
+         ChecksumAfter(header, kRecordLengthBytes).matches();
 }
 
 // Returns where, counted from the bytes ahead, the first length at or after `from` begins; the
@@ -127,8 +117,8 @@ absl::StatusOr<std::optional<std::string>> RecordStream::Next() {
     return DataLoss(path_, ": ", what...);
   };
   if (header.size() < kHeaderSize) return damaged(header, "truncated record at ", offset_);
-  const uint64_t size = LoadFixed64(header.data());
-  if (!ChecksumMatches(header.data(), kLengthSize) || size > INT64_MAX) {
+  const uint64_t size = RecordLength(header.data());
+  if (!ChecksumAfter(header.data(), kRecordLengthBytes).matches() || size > INT64_MAX) {
     return damaged(header, "corrupted record at ", offset_,
                    ": checksum of the length does not match");
   }
@@ -137,15 +127,15 @@ absl::StatusOr<std::optional<std::string>> RecordStream::Next() {
     return absl::ResourceExhaustedError(absl::StrCat(path_, ": record at ", offset_, " has ", size,
                                                      " bytes; the limit is ", max_record_bytes_));
   }
-  WEIR_ASSIGN_OR_RETURN(std::string record, Take(size + kChecksumSize));
-  if (record.size() < size + kChecksumSize)
+  WEIR_ASSIGN_OR_RETURN(std::string record, Take(size + kFooterSize));
+  if (record.size() < size + kFooterSize)
     return damaged(header + record, "truncated record at ", offset_);
-  if (!ChecksumMatches(record.data(), size)) {
+  if (!ChecksumAfter(record.data(), size).matches()) {
     return damaged(header + record, "corrupted record at ", offset_,
                    ": checksum of the record does not match");
   }
   record.resize(size);
-  offset_ += kHeaderSize + size + kChecksumSize;
+  offset_ += kHeaderSize + size + kFooterSize;
   return record;
 }
 
@@ -154,7 +144,7 @@ absl::StatusOr<RecordDamage> RecordStream::SkipDamage() {
   RecordDamage damage{.begin = offset_};
   const bool has_length = HasAhead(kHeaderSize) && IsHeader(0);
   const uint64_t frame =
-      has_length ? kHeaderSize + LoadFixed64(ahead_.data() + ahead_used_) + kChecksumSize : 0;
+      has_length ? kHeaderSize + RecordLength(ahead_.data() + ahead_used_) + kFooterSize : 0;
   const bool is_whole = has_length && HasAhead(frame);
   const bool is_followed =
       is_whole && (HasAhead(frame + kHeaderSize) ? IsHeader(static_cast<size_t>(frame))

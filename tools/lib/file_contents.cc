@@ -7,9 +7,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "weir/core/io/coding.h"
-#include "weir/core/io/crc32c.h"
 #include "weir/core/io/npy.h"
+#include "weir/core/io/record_frame.h"
 #include "weir/tools/lib/csv.h"
 #include "weir/tools/lib/gzip.h"
 #include "weir/tools/lib/json_value.h"
@@ -21,12 +20,9 @@ namespace {
 
 enum class Kind { kNpy, kNpz, kImage, kRecords, kCsv, kJson, kJsonLines, kOther };
 
-// A record is its length, the checksum of the length, the bytes, and their checksum.
-constexpr size_t kLengthBytes = 8, kCrcBytes = 4, kHeadBytes = kLengthBytes + kCrcBytes;
-
 bool IsRecord(absl::string_view bytes) {
-  return bytes.size() >= kHeadBytes && LoadFixed32(bytes.data() + kLengthBytes) ==
-                                           MaskCrc32c(Crc32c(bytes.substr(0, kLengthBytes)));
+  return bytes.size() >= kRecordHeaderBytes &&
+         ChecksumAfter(bytes.data(), kRecordLengthBytes).matches();
 }
 
 bool EndsWithOneOf(absl::string_view name, std::initializer_list<const char*> endings) {
@@ -106,17 +102,16 @@ absl::StatusOr<Tensor> ParseRecords(absl::string_view bytes, const ValueSpec& sp
     const size_t offset = all.size() - bytes.size();
     if (!IsRecord(bytes)) {
       return DataLoss("corrupted record at ", offset,
-                      bytes.size() < kHeadBytes ? ": it is truncated" : ": wrong checksum");
+                      bytes.size() < kRecordHeaderBytes ? ": it is truncated" : ": wrong checksum");
     }
-    const uint64_t size = LoadFixed64(bytes.data());
-    bytes.remove_prefix(kHeadBytes);
-    if (bytes.size() < kCrcBytes || bytes.size() - kCrcBytes < size)
+    const uint64_t size = RecordLength(bytes.data());
+    bytes.remove_prefix(kRecordHeaderBytes);
+    if (bytes.size() < kRecordFooterBytes || bytes.size() - kRecordFooterBytes < size)
       return DataLoss("corrupted record at ", offset, ": it is truncated");
-    const absl::string_view record = bytes.substr(0, size);
-    if (LoadFixed32(bytes.data() + size) != MaskCrc32c(Crc32c(record)))
+    if (!ChecksumAfter(bytes.data(), size).matches())
       return DataLoss("corrupted record at ", offset, ": wrong checksum");
-    records.emplace_back(record);
-    bytes.remove_prefix(size + kCrcBytes);
+    records.emplace_back(bytes.substr(0, size));
+    bytes.remove_prefix(size + kRecordFooterBytes);
   }
   Tensor tensor(DT_STRING, {static_cast<int64_t>(records.size())});
   std::move(records.begin(), records.end(), tensor.data<std::string>());
