@@ -1,8 +1,7 @@
-#include <cstring>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "weir/capi/attr_values.h"
 #include "weir/capi/objects.h"
 #include "weir/core/graph/signature.h"
 #include "weir/core/io/function_library.h"
@@ -36,40 +35,11 @@ void SetAttr(absl::string_view function, TF_OperationDescription* desc, const ch
   if (marks != nullptr) desc->colocations.insert(marks->begin(), marks->end());
 }
 
-// Returns values[0], ... as a list, or an error if there is no such array.
-template <class To, class From, class Convert>
-absl::StatusOr<AttrValue> ListOf(const From* values, int count, Convert convert) {
-  if (count < 0 || (values == nullptr && count > 0))
-    return InvalidArgument("no array of ", count, " values");
-  std::vector<To> list;
-  for (int i = 0; i < count; ++i) {
-    absl::StatusOr<To> value = convert(i);
-    if (!value.ok()) return value.status();
-    list.push_back(*std::move(value));
-  }
-  return AttrValue(std::move(list));
-}
-
-absl::StatusOr<std::string> BytesAt(const void* bytes, size_t length) {
-  if (bytes == nullptr && length > 0) return InvalidArgument("a string is null");
-  return std::string(static_cast<const char*>(bytes), length);
-}
-
 absl::StatusOr<Shape> ShapeFromProtoAt(const void* proto, size_t length) {
   WEIR_ASSIGN_OR_RETURN(const std::string bytes, BytesAt(proto, length));
   const absl::StatusOr<Shape> shape = ShapeFromBytes(bytes);
   if (!shape.ok()) return InvalidArgument("Unparseable TensorShapeProto");
   return shape;
-}
-
-// Returns a copy: the caller may change the elements later.
-absl::StatusOr<Tensor> CopyOf(const TF_Tensor* tensor) {
-  WEIR_ASSIGN_OR_RETURN(const Tensor value, ValueOf(tensor));
-  if (!IsPlain(value.dtype())) return value;
-  WEIR_ASSIGN_OR_RETURN(Tensor copy,
-                        Tensor::Allocate(HostAllocator(), value.dtype(), value.shape()));
-  if (value.num_bytes() > 0) std::memcpy(copy.raw(), value.raw(), value.num_bytes());
-  return copy;
 }
 
 // Sets an attribute with a status: an error is reported at once.

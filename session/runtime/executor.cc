@@ -9,6 +9,7 @@
 #include "weir/core/tensor/exception.h"
 #include "weir/core/tensor/heap.h"
 #include "weir/core/tensor/memory_quota.h"
+#include "weir/session/runtime/donated_feeds.h"
 
 // How a step runs. The plan has decided everything: the instructions of a task are called one after
 // another, and between two of them the executor only checks a status and a flag or two. A step
@@ -294,8 +295,15 @@ absl::Status Executor::RunWithin(const StepInfo& step, absl::Span<const Tensor> 
 absl::Status Executor::RunWithFeeds(ExecutionState* state, absl::Span<const Tensor> feeds,
                                     Tensors* fetches) {
   state->memory = MemoryQuota::Current();
+  Tensor* const donated = DonatedFeeds::Of(feeds);
   for (size_t i = 0; i < feeds.size(); ++i) {
-    if (plan_->feed_slots[i] >= 0) state->slots[plan_->feed_slots[i]] = feeds[i];
+    if (plan_->feed_slots[i] < 0) continue;
+    Tensor& slot = state->slots[plan_->feed_slots[i]];
+    if (donated != nullptr) {
+      slot = std::move(donated[i]);
+    } else {
+      slot = feeds[i];
+    }
   }
   for (size_t t = 0; t < plan_->tasks.size(); ++t)
     state->running[t].store(-1, std::memory_order_relaxed);

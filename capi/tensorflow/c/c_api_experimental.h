@@ -1,0 +1,61 @@
+#ifndef TENSORFLOW_C_C_API_EXPERIMENTAL_H_
+#define TENSORFLOW_C_C_API_EXPERIMENTAL_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tensorflow/c/c_api.h"
+#include "tensorflow/c/eager/c_api.h"
+
+// What clients use of the part of TensorFlow's API that TensorFlow may change.
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---- shapes of an op's outputs
+
+// A shape and a type. num_dims of -1 is an unknown rank, a dimension of -1 unknown, a type of 0
+// unknown.
+typedef struct TF_ShapeAndType {
+  int num_dims;
+  int64_t* dims;
+  TF_DataType dtype;
+} TF_ShapeAndType;
+typedef struct TF_ShapeAndTypeList {
+  int num_items;
+  TF_ShapeAndType* items;
+} TF_ShapeAndTypeList;
+
+// Returns a list of scalars of an unknown type; null for a number of inputs that no op has.
+// Deleting null is allowed.
+TF_CAPI_EXPORT extern TF_ShapeAndTypeList* TF_NewShapeAndTypeList(int num_shapes);
+TF_CAPI_EXPORT extern void TF_DeleteShapeAndTypeList(TF_ShapeAndTypeList* shape_list);
+// Deletes an array of lists, made by new[], and the lists.
+TF_CAPI_EXPORT extern void TF_DeleteShapeAndTypeListArray(TF_ShapeAndTypeList** shape_list_array,
+                                                          int num_items);
+// Set the shape and the type of one item.
+TF_CAPI_EXPORT extern void TF_ShapeAndTypeListSetShape(TF_ShapeAndTypeList* shape_list, int index,
+                                                       const int64_t* dims, int num_dims);
+TF_CAPI_EXPORT extern void TF_ShapeAndTypeListSetUnknownShape(TF_ShapeAndTypeList* shape_list,
+                                                              int index);
+TF_CAPI_EXPORT extern void TF_ShapeAndTypeListSetDtype(TF_ShapeAndTypeList* shape_list, int index,
+                                                       TF_DataType dtype);
+
+// Infers the shapes of an op's outputs from its attributes, the shapes of its inputs and the values
+// of those inputs whose `input_tensors` are not null; that array may be null. The inputs of the op
+// are not used. The caller deletes the list. The three arguments about other values may be null,
+// and have no effect.
+TF_CAPI_EXPORT extern void TFE_InferShapes(TFE_Op* op, TF_ShapeAndTypeList* input_shapes,
+                                           TF_Tensor** input_tensors,
+                                           TF_ShapeAndTypeList* input_tensor_as_shapes,
+                                           TF_ShapeAndTypeList** input_resource_shapes_and_types,
+                                           TF_ShapeAndTypeList** output_shapes,
+                                           TF_ShapeAndTypeList*** output_resource_shapes_and_types,
+                                           TF_Status* status);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+
+#endif  // TENSORFLOW_C_C_API_EXPERIMENTAL_H_
