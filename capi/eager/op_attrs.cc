@@ -163,10 +163,7 @@ const TFE_OpAttrs* TFE_OpGetAttrs(const TFE_Op* op) {
 
 void TFE_OpAddAttrs(TFE_Op* op, const TFE_OpAttrs* attrs) {
   if (!HaveAll("TFE_OpAddAttrs", {op, attrs})) return;
-  const weir::AttrMap own = op->signature.Attrs();
-  for (const auto& [name, value] : attrs->op->signature.Attrs()) {
-    if (own.find(name) == own.end()) op->signature.SetAttr(name, value);
-  }
+  for (const auto& [name, value] : attrs->op->signature.Attrs()) op->signature.SetAttr(name, value);
 }
 
 void TFE_OpAttrsSerialize(const TFE_OpAttrs* attrs, TF_Buffer* buf, TF_Status* status) {

@@ -52,67 +52,62 @@ bool SameValue(const AttrValue& a, const AttrValue& b) {
 
 }  // namespace
 
-void Signature::SetAttr(absl::string_view name, AttrValue value) {
-  const auto old = absl::c_find_if(attrs_, [&](const auto& attr) { return attr.first == name; });
-  if (old != attrs_.end()) {
-    const auto index = static_cast<int>(old - attrs_.begin());
-    for (Argument& argument : arguments_) argument.attrs_before -= argument.attrs_before > index;
-    attrs_.erase(old);
+template <class Visit>
+void Signature::VisitArgumentAttrs(Visit visit) const {
+  int begin = 0;
+  const size_t count = std::min(arguments_.size(), op_->inputs().size());
+  for (size_t i = 0; i < count; begin = arguments_[i++].end) {
+    const ArgSpec& arg = op_->inputs()[i];
+    const int end = arguments_[i].end;
+    if (!arguments_[i].is_list && IsListArg(arg)) return;
+    if (!arg.type_list_attr.empty()) {
+      visit(arg.type_list_attr,
+            [&] { return AttrValue(DataTypes(types_.begin() + begin, types_.begin() + end)); });
+      continue;
+    }
+    if (!arg.number_attr.empty())
+      visit(arg.number_attr, [&] { return AttrValue(static_cast<int64_t>(end - begin)); });
+    if (!arg.type_attr.empty() && end > begin)
+      visit(arg.type_attr, [&] { return AttrValue(types_[begin]); });
   }
-  attrs_.emplace_back(std::string(name), std::move(value));
+}
+
+void Signature::SetAttr(absl::string_view name, AttrValue value) {
+  bool is_set = absl::c_any_of(attrs_, [&](const auto& attr) { return attr.first == name; });
+  VisitArgumentAttrs([&](absl::string_view other, const auto&) { is_set |= other == name; });
+  if (!is_set) attrs_.emplace_back(std::string(name), std::move(value));
 }
 
 void Signature::AddInput(DataType type) {
   types_.push_back(type);
-  arguments_.push_back({static_cast<int>(types_.size()), false, static_cast<int>(attrs_.size())});
+  arguments_.push_back({static_cast<int>(types_.size()), false});
 }
 
-absl::Status Signature::AddInputList(absl::Span<const DataType> types) {
-  const size_t i = arguments_.size();
-  if (i < op_->inputs().size() && !IsListArg(op_->inputs()[i]) && (i == 0 || Determines(i - 1))) {
-    return InvalidArgument("Invalid input list definition: argument '", op_->inputs()[i].name,
-                           "' of ", op_->name(), " is a single tensor");
-  }
-  types_.insert(types_.end(), types.begin(), types.end());
-  arguments_.push_back({static_cast<int>(types_.size()), true, static_cast<int>(attrs_.size())});
-  return absl::OkStatus();
-}
-
-bool Signature::Determines(size_t i) const {
-  for (size_t k = 0; k <= i; ++k) {
-    if (k >= op_->inputs().size()) return false;
-    if (!arguments_[k].is_list && IsListArg(op_->inputs()[k])) return false;
+bool Signature::IsInPlace() const {
+  const size_t next = arguments_.size();
+  if (next >= op_->inputs().size()) return false;
+  for (size_t i = 0; i < next; ++i) {
+    if (!arguments_[i].is_list && IsListArg(op_->inputs()[i])) return false;
   }
   return true;
 }
 
-void Signature::SetFromArgument(size_t i, absl::InlinedVector<absl::string_view, 4>* set,
-                                AttrMap* attrs) const {
-  const ArgSpec& arg = op_->inputs()[i];
-  const int begin = i == 0 ? 0 : arguments_[i - 1].end, end = arguments_[i].end;
-  const auto set_once = [&](const std::string& name, auto value) {
-    if (name.empty() || absl::c_linear_search(*set, name)) return;
-    set->push_back(name);
-    attrs->insert_or_assign(name, std::move(value));
-  };
-  if (!arg.type_list_attr.empty())
-    return set_once(arg.type_list_attr, DataTypes(types_.begin() + begin, types_.begin() + end));
-  set_once(arg.number_attr, static_cast<int64_t>(end - begin));
-  if (end > begin) set_once(arg.type_attr, types_[begin]);
+absl::Status Signature::AddInputList(absl::Span<const DataType> types) {
+  if (IsInPlace() && !IsListArg(op_->inputs()[arguments_.size()])) {
+    return InvalidArgument("Invalid input list definition: argument '",
+                           op_->inputs()[arguments_.size()].name, "' of ", op_->name(),
+                           " is a single tensor");
+  }
+  types_.insert(types_.end(), types.begin(), types.end());
+  arguments_.push_back({static_cast<int>(types_.size()), true});
+  return absl::OkStatus();
 }
 
 AttrMap Signature::Attrs() const {
   AttrMap attrs;
-  absl::InlinedVector<absl::string_view, 4> set_by_arguments;
-  int next = 0;
-  const auto set_until = [&](int end) {
-    for (; next < end; ++next) attrs.insert_or_assign(attrs_[next].first, attrs_[next].second);
-  };
-  for (size_t i = 0; i < arguments_.size() && Determines(i); ++i) {
-    set_until(arguments_[i].attrs_before);
-    SetFromArgument(i, &set_by_arguments, &attrs);
-  }
-  set_until(static_cast<int>(attrs_.size()));
+  for (const auto& [name, value] : attrs_) attrs.emplace(name, value);
+  VisitArgumentAttrs(
+      [&](absl::string_view name, const auto& value) { attrs.emplace(name, value()); });
   return attrs;
 }
 
@@ -127,7 +122,7 @@ AttrMap Signature::AttrsWithDefaults() const {
 size_t Signature::Hash() const {
   size_t hash = absl::HashOf(op_, device_);
   for (const Argument& argument : arguments_)
-    hash = absl::HashOf(hash, argument.end, argument.is_list, argument.attrs_before);
+    hash = absl::HashOf(hash, argument.end, argument.is_list);
   for (const DataType type : types_) hash = absl::HashOf(hash, static_cast<int>(type));
   for (const auto& [name, value] : attrs_)
     hash = absl::HashOf(hash, name, std::visit(HashOf(), value.value()));

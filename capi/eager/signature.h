@@ -9,10 +9,9 @@
 
 namespace weir::capi {
 
-// What determines how an op is executed: the op, its device, the attributes that were set, and the
-// types of its inputs. Arguments set attributes too, as TensorFlow's eager runtime does it: the
-// first argument with an attribute sets it over what was set before, and a later setting replaces
-// that. So the order of settings and arguments is part of a signature.
+// What determines how an op is executed: the op, its device, the attributes, and the types of its
+// inputs. Arguments set attributes too, and an attribute keeps the first value that is set, by
+// either, as in TensorFlow's eager runtime.
 class Signature {
  public:
   Signature() = default;
@@ -23,7 +22,7 @@ class Signature {
   const std::string& device() const { return device_; }
   void set_device(std::string device) { device_ = std::move(device); }
 
-  // Sets an attribute to a value that may be of any kind.
+  // Sets an attribute, unless it is set, to a value that may be of any kind.
   void SetAttr(absl::string_view name, AttrValue value);
   // Adds the next argument, or one tensor of a list that is added one by one.
   void AddInput(DataType type);
@@ -47,21 +46,22 @@ class Signature {
   struct Argument {
     int end;  // of its inputs
     bool is_list;
-    int attrs_before;  // number of attributes that were set before it
     friend bool operator==(const Argument&, const Argument&) = default;
   };
 
   size_t Hash() const;
-  // Whether argument i determines attributes: until the tensors of a list are added one by one.
-  bool Determines(size_t i) const;
-  void SetFromArgument(size_t i, absl::InlinedVector<absl::string_view, 4>* set,
-                       AttrMap* attrs) const;
+  // Calls visit(name, value) with each attribute that the arguments determine: those before the
+  // first one that is a tensor of a list, added alone.
+  template <class Visit>
+  void VisitArgumentAttrs(Visit visit) const;
+  // Whether the next argument is in its place in the signature.
+  bool IsInPlace() const;
 
   const OpSpec* op_ = nullptr;
   std::string device_;
   absl::InlinedVector<Argument, 4> arguments_;
   absl::InlinedVector<DataType, 4> types_;
-  absl::InlinedVector<std::pair<std::string, AttrValue>, 2> attrs_;  // as set, oldest first
+  absl::InlinedVector<std::pair<std::string, AttrValue>, 2> attrs_;  // set by name
 };
 
 }  // namespace weir::capi

@@ -56,15 +56,18 @@ TEST_F(EagerOp, ListsMayBeAddedOneByOne) {
   EXPECT_EQ(TFE_OpGetFlatInputCount(op.get(), eager_.status()), 0);
 }
 
-TEST_F(EagerOp, ASettingReplacesWhatAnArgumentSet) {
-  const OpPtr op = eager_.Op("Cast");
-  TFE_OpSetAttrType(op.get(), "SrcT", TF_INT32);  // replaced by that of the argument
+TEST_F(EagerOp, TheFirstValueOfAnAttributeIsKept) {
+  OpPtr op = eager_.Op("Cast", {a_.get()});
+  TFE_OpSetAttrType(op.get(), "SrcT", TF_INT32);  // the argument has set it
   TFE_OpSetAttrType(op.get(), "DstT", TF_INT32);
-  TFE_OpAddInput(op.get(), a_.get(), eager_.status());
+  TFE_OpSetAttrType(op.get(), "DstT", TF_INT64);
   const HandlePtr number = eager_.Execute(op);
   ASSERT_NE(number, nullptr) << eager_.message();
   EXPECT_EQ(TFE_TensorHandleDataType(number.get()), TF_INT32);
+  op = eager_.Op("Cast");
   TFE_OpSetAttrType(op.get(), "SrcT", TF_INT32);
+  TFE_OpSetAttrType(op.get(), "DstT", TF_INT32);
+  TFE_OpAddInput(op.get(), a_.get(), eager_.status());
   EXPECT_EQ(eager_.Execute(op), nullptr);
   EXPECT_THAT(eager_.message(), HasSubstr("was expected to be a int32 tensor but is a float"));
 }

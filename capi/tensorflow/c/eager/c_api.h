@@ -130,8 +130,8 @@ TF_CAPI_EXPORT extern void TFE_OpSetDevice(TFE_Op* op, const char* device_name, 
 TF_CAPI_EXPORT extern const char* TFE_OpGetDevice(const TFE_Op* op, TF_Status* status);
 
 // Add the next argument: one tensor, or a list of them. The op shares the handles. Attributes that
-// arguments determine, such as T and N, are set. The tensors of a list may also be added one by
-// one; the client then sets the attributes itself.
+// arguments determine, such as T and N, are set, unless they are set already. The tensors of a list
+// may also be added one by one; the client then sets the attributes itself.
 TF_CAPI_EXPORT extern void TFE_OpAddInput(TFE_Op* op, TFE_TensorHandle* input, TF_Status* status);
 TF_CAPI_EXPORT extern void TFE_OpAddInputList(TFE_Op* op, TFE_TensorHandle** inputs, int num_inputs,
                                               TF_Status* status);
@@ -150,9 +150,10 @@ TF_CAPI_EXPORT extern TF_AttrType TFE_OpNameGetAttrType(TFE_Context* ctx,
                                                         const char* attr_name,
                                                         unsigned char* is_list, TF_Status* status);
 
-// Set attributes. Values are copied. A value that is not valid is reported at once where there is a
-// status, otherwise by TFE_Execute; so is an attribute that the op does not have. Of num_dims, -1
-// is an unknown rank; of a dimension, -1 is unknown.
+// Set attributes. An attribute keeps the first value that is set. Values are copied. A value that
+// is not valid is reported at once where there is a status, otherwise by TFE_Execute; so is an
+// attribute that the op does not have. Of num_dims, -1 is an unknown rank; of a dimension, -1 is
+// unknown.
 TF_CAPI_EXPORT extern void TFE_OpSetAttrString(TFE_Op* op, const char* attr_name, const void* value,
                                                size_t length);
 TF_CAPI_EXPORT extern void TFE_OpSetAttrInt(TFE_Op* op, const char* attr_name, int64_t value);
