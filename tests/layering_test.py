@@ -13,7 +13,8 @@ import sys
 
 LARGEST = 65
 ENDS = ("tools", "examples")  # both may include all top folders before, and not each other
-TOP_HEADERS = {"weir.h": "session/weir.h", "proto.h": "proto/proto.h"}  # as "weir/weir.h"
+# Included as "weir/weir.h".
+TOP_HEADERS = {"weir.h": "session/weir.h", "proto.h": "proto/proto.h", "c_api.h": "capi/weir/c_api.h"}
 SOURCES = (".h", ".cc", ".cu", ".cuh")
 SKIPPED = "tools/precompiled"  # nothing includes these lists (tools/precompiled.bzl)
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')

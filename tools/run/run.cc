@@ -8,9 +8,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "weir/core/io/file.h"
+#include "weir/session/runtime/chrome_trace.h"
 #include "weir/tools/lib/progress.h"
 #include "weir/tools/lib/text_table.h"
-#include "weir/tools/run/chrome_trace.h"
 #include "weir/tools/run/run.h"
 
 // weir run: runs a step of a graph from a file.

@@ -1,11 +1,11 @@
-#include "weir/tools/run/chrome_trace.h"
+#include "weir/session/runtime/chrome_trace.h"
 
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 
-namespace weir::tools {
+namespace weir {
 
 namespace {
 
@@ -94,4 +94,4 @@ std::string ChromeTrace(const std::vector<NodeTrace>& trace, const Graph& graph)
   return writer.Text();
 }
 
-}  // namespace weir::tools
+}  // namespace weir
