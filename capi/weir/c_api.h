@@ -325,6 +325,13 @@ TF_CAPI_EXPORT extern void weir_freeze(TF_Session* session, const TF_Output* out
                                        int num_outputs, const char* options, TF_Buffer* graph_def,
                                        TF_Status* status);
 
+// ---- tensors
+
+// A deallocator for TF_NewTensor, whose argument is an int32_t that it sets to 1. It is for
+// languages that the threads of a session cannot call: they look at the number, and free the memory
+// then.
+TF_CAPI_EXPORT extern void weir_set_released(void* data, size_t length, void* released);
+
 // ---- profiles
 
 // Runs a step as TF_SessionRun does, and writes when each node ran, on which thread and device, as
