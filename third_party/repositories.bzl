@@ -151,15 +151,22 @@ _debian_sources = repository_rule(
 )
 
 def weir_repositories():
-    """Declares every outside repository that a build of Weir loads."""
-    _rules_cc(name = "rules_cc")
-    _debian_tools(name = "debian_tools")
-    _no_coverage(name = "remote_coverage_tools")
-    _cuda_toolkit(name = "cuda_toolkit")
-    _debian_sources(name = "debian_sources")
-    for name, path in {
+    """Declares every outside repository that a build of Weir loads, unless the project has it."""
+    repositories = {
+        "cuda_toolkit": _cuda_toolkit,
+        "debian_sources": _debian_sources,
+        "debian_tools": _debian_tools,
+        "remote_coverage_tools": _no_coverage,
+        "rules_cc": _rules_cc,
+    }
+    folders = {
         "bazel_skylib": "/usr/share/bazel/tools/skylib",
         "rules_java": "/usr/share/bazel/rules/java",
         "rules_proto": "/usr/share/bazel/rules/proto",
-    }.items():
-        native.local_repository(name = name, path = path)
+    }
+    for name, rule in repositories.items():
+        if not native.existing_rule(name):
+            rule(name = name)
+    for name, path in folders.items():
+        if not native.existing_rule(name):
+            native.local_repository(name = name, path = path)

@@ -34,9 +34,9 @@ _ORDER = ["proto", "core", "ops", "kernels", "session", "onnx", "serving", "rpc"
 _TOP = ["tools", "examples", "tests"]
 
 def visible_from(folder):
-    """Returns a folder and the folders after it."""
+    """Returns a folder and the folders after it, and the root, which has what others use."""
     after = _ORDER[_ORDER.index(folder):] if folder in _ORDER else [folder]
-    return ["//%s:__subpackages__" % f for f in depset(after + _TOP).to_list()]
+    return ["//:__pkg__"] + ["//%s:__subpackages__" % f for f in depset(after + _TOP).to_list()]
 
 # Tests are not optimized: half of the sources are tests, and they spend their time in libraries.
 TEST_COPTS = COPTS + ["-O0", "-U_FORTIFY_SOURCE"]
