@@ -40,11 +40,12 @@ def includes(name):
 
 
 def listed():
-    """The headers that tools/install/BUILD lists, of all libraries."""
+    """The headers that tools/install/BUILD lists, of all libraries but the C API."""
     with open(os.path.join(ROOT, "tools/install/BUILD"), encoding="utf-8") as build:
         calls = [node for node in ast.walk(ast.parse(build.read())) if isinstance(node, ast.Call)]
     lists = [word.value for call in calls for word in call.keywords if word.arg == "headers"]
-    return [h.removeprefix("weir/") for names in lists for h in ast.literal_eval(names)]
+    headers = [h for names in lists for h in ast.literal_eval(names)]
+    return [h.removeprefix("weir/") for h in headers if h.startswith("weir/")]
 
 
 def installed():

@@ -37,7 +37,9 @@ Installed = provider(fields = {
     "files": "{path below the prefix: file}",
     "flags": "linker flags for Debian's libraries, one string each",
     "headers": "requested headers, as in #include",
+    "linked": "CcInfo of what the library contains and needs",
     "shared_pkg_config": "file through which pkg-config finds the shared form of the library",
+    "substitutions": "{text: its replacement} in the templates of its files",
 })
 
 def _unique(values):
@@ -125,6 +127,21 @@ def _installed_library_impl(ctx):
         if w.startswith("-l:libabsl_")
     ]
     shared_pkg_config = "lib/pkgconfig/%s-shared.pc" % name
+    substitutions = {
+        "{name}": name,
+        "{description}": ctx.attr.description,
+        "{flags}": " ".join(own_flags + [_exclude_libs(name, own_flags)]),
+        # By name for pkg-config, which has the folder; by path for CMake.
+        "{exports}": " ".join(exports_flags + ["-l:" + f for f in [exports_file] if f]),
+        "{exports_cmake}": ";".join(exports_flags + [
+            "${_%s_prefix}/lib/%s" % (name, f)
+            for f in [exports_file]
+            if f
+        ]),
+        "{shared_flags}": " ".join(shared_flags),
+        "{requires}": " ".join([d.label.name for d in ctx.attr.requires]),
+        "{targets}": " ".join(["%s::%s" % ((d.label.name,) * 2) for d in ctx.attr.requires]),
+    }
     for template, path in [
         (ctx.file._pkg_config, "lib/pkgconfig/%s.pc" % name),
         (ctx.file._shared_pkg_config, shared_pkg_config),
@@ -135,23 +152,7 @@ def _installed_library_impl(ctx):
         ctx.actions.expand_template(
             template = template,
             output = made,
-            substitutions = {
-                "{name}": name,
-                "{description}": ctx.attr.description,
-                "{flags}": " ".join(
-                    own_flags + [_exclude_libs(name, own_flags)],
-                ),
-                # By name for pkg-config, which has the folder; by path for CMake.
-                "{exports}": " ".join(exports_flags + ["-l:" + f for f in [exports_file] if f]),
-                "{exports_cmake}": ";".join(exports_flags + [
-                    "${_%s_prefix}/lib/%s" % (name, f)
-                    for f in [exports_file]
-                    if f
-                ]),
-                "{shared_flags}": " ".join(shared_flags),
-                "{requires}": " ".join([d.label.name for d in ctx.attr.requires]),
-                "{targets}": " ".join(["%s::%s" % ((d.label.name,) * 2) for d in ctx.attr.requires]),
-            },
+            substitutions = substitutions,
         )
         files[path] = _with_version(ctx, made)
     shared_pkg_config = files.pop(shared_pkg_config)
@@ -163,7 +164,9 @@ def _installed_library_impl(ctx):
             files = files,
             flags = flags,
             headers = ctx.attr.headers,
+            linked = info,
             shared_pkg_config = shared_pkg_config,
+            substitutions = substitutions,
         ),
     ]
 
