@@ -5,7 +5,9 @@
 #   libweir1                the shared library
 #   libweir-dev             headers, the static library, and files for pkg-config and CMake
 #   libweir-tensorflow2     libtensorflow.so.2: TensorFlow's C API, for bindings of other languages
-#   libweir-tensorflow-dev  its headers and its file for pkg-config
+#   libweir-tensorflow-dev  its headers, and files for pkg-config and CMake
+#
+# and of that library a tarball, laid out as TensorFlow's own.
 #
 #   tools/package.sh               to dist/
 #   tools/package.sh --out DIR     to another folder
@@ -110,11 +112,13 @@ take libweir-dev shared lib/libweir.so lib/pkgconfig
 pack libweir-dev libdevel "libweir1 (= $version), $development, prometheus-cpp-dev" \
   "graphs, sessions and checkpoints of TensorFlow 1 in C++: development files
  Headers, static libraries, and files for pkg-config and CMake."
+gzip -9nc bazel-bin/tools/install/tensorflow.tar >"$out/libtensorflow-cpu-linux-$(uname -m).tar.gz"
+say "Made libtensorflow-cpu-linux-$(uname -m).tar.gz"
 take libweir-tensorflow2 tensorflow 'lib/libtensorflow*.so.*'
 pack libweir-tensorflow2 libs '' "TensorFlow's C API
  A libtensorflow.so.2 for the bindings of Go, Java, Node, Rust, C# and others,
  made of Weir."
-take libweir-tensorflow-dev tensorflow include 'lib/*.so' lib/pkgconfig lib/cmake
+take libweir-tensorflow-dev tensorflow include 'lib/*.so' lib/pkgconfig lib/cmake/tensorflow
 pack libweir-tensorflow-dev libdevel "libweir-tensorflow2 (= $version)" \
   "TensorFlow's C API: development files
  Headers, and files for pkg-config and CMake."

@@ -178,7 +178,8 @@ def _library_tarball_impl(ctx):
         inputs.append(file)
     for target, folder in ctx.attr.files.items():
         for file in target[DefaultInfo].files.to_list():
-            path = file.short_path[len(target.label.package) + 1:]
+            package = target.label.package
+            path = file.short_path[len(package) + 1 if package else 0:]
             args.add_all(["--file", folder + "/" + path, file.path])
             inputs.append(file)
     ctx.actions.run(
