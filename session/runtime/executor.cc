@@ -816,6 +816,7 @@ bool Executor::StartAsync(ExecutionState& state, int32_t t, int32_t i) {
   enum class Arrival { kNone, kFirst, kException };
   const auto arrived = std::make_shared<std::atomic<Arrival>>(Arrival::kNone);
   const auto done = [this, &state, t, i, arrived, release](absl::Status s) {
+    const ScopedUnlimitedHeap for_another_step;  // the thread may run one of its kernels
     if (arrived->load(std::memory_order_acquire) == Arrival::kException) return;
     const Instruction& done_instruction = plan_->instructions[i];
     if (done_instruction.is_custom_kernel && s.ok()) s = CheckOutputs(state, done_instruction);
