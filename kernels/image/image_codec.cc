@@ -14,20 +14,35 @@
 // regardless of its name: the file's first bytes decide.
 namespace weir {
 
+ImageFormat ImageFormatOf(absl::string_view file) {
+  if (absl::StartsWith(file, "\xff\xd8\xff")) return ImageFormat::kJpeg;
+  if (absl::StartsWith(file, "\x89PNG\r\n\x1a\n")) return ImageFormat::kPng;
+  if (absl::StartsWith(file, "GIF8")) return ImageFormat::kGif;
+  if (absl::StartsWith(file, "BM")) return ImageFormat::kBmp;
+  if (absl::StartsWith(file, "RIFF") && file.size() > 12 && file.substr(8, 4) == "WEBP") {
+    return ImageFormat::kWebp;
+  }
+  return ImageFormat::kUnknown;
+}
+
+ImageFormat LikelyImageFormat(absl::string_view bytes) {
+  const ImageFormat format = ImageFormatOf(bytes);
+  if (format != ImageFormat::kBmp) return format;
+  // The size of the file, whose high byte is small, and four reserved bytes.
+  constexpr size_t kHeader = 26;
+  const bool is_bmp = bytes.size() >= kHeader && static_cast<uint8_t>(bytes[5]) < 16 &&
+                      bytes.substr(6, 4) == absl::string_view("\0\0\0\0", 4);
+  return is_bmp ? format : ImageFormat::kUnknown;
+}
+
+const char* ImageFormatName(ImageFormat format) {
+  constexpr const char* kNames[] = {"JPEG", "PNG", "GIF", "BMP", "WebP", ""};
+  return kNames[static_cast<int>(format)];
+}
+
 namespace {
 
-enum class Format { kJpeg, kPng, kGif, kBmp, kWebp, kUnknown };
-
-Format FormatOf(absl::string_view file) {
-  if (absl::StartsWith(file, "\xff\xd8\xff")) return Format::kJpeg;
-  if (absl::StartsWith(file, "\x89PNG\r\n\x1a\n")) return Format::kPng;
-  if (absl::StartsWith(file, "GIF8")) return Format::kGif;
-  if (absl::StartsWith(file, "BM")) return Format::kBmp;
-  if (absl::StartsWith(file, "RIFF") && file.size() > 12 && file.substr(8, 4) == "WEBP") {
-    return Format::kWebp;
-  }
-  return Format::kUnknown;
-}
+using Format = ImageFormat;
 
 struct DecodeOptions {
   std::string op;
@@ -80,7 +95,6 @@ absl::Status ReadCropWindow(const Tensor& window, JpegDecodeOptions* o) {
 
 // Returns whether the op accepts this format.
 absl::Status CheckFormat(const DecodeOptions& o, Format format) {
-  constexpr const char* kNames[] = {"JPEG", "PNG", "GIF", "BMP", "WebP"};
   if (format == Format::kUnknown) {
     return InvalidArgument("Unknown image file format. One of JPEG, PNG, GIF, BMP, WebP required.");
   }
@@ -88,7 +102,7 @@ absl::Status CheckFormat(const DecodeOptions& o, Format format) {
     return InvalidArgument("WebP only supports 3 or 4 channels");
   if (format == Format::kWebp && o.type != DT_UINT8)
     return InvalidArgument("WebP only supports uint8 for dtype");
-  const char* name = kNames[static_cast<int>(format)];
+  const char* name = ImageFormatName(format);
   if (o.op == "DecodeAndCropJpeg" && format != Format::kJpeg) {
     return InvalidArgument("DecodeAndCropJpeg operation can run on JPEG only, but detected ", name,
                            ".");
@@ -162,7 +176,7 @@ absl::Status Decode(KernelContext& c, DecodeOptions o) {
   }
   const absl::string_view file = contents.scalar<std::string>();
   if (file.empty()) return InvalidArgument("Input is empty.");
-  const Format format = FormatOf(file);
+  const Format format = ImageFormatOf(file);
   WEIR_RETURN_IF_ERROR(CheckFormat(o, format));
   if (o.jpeg.crop) WEIR_RETURN_IF_ERROR(ReadCropWindow(c.input(1), &o.jpeg));
   const auto output = [&](const DecodedSize& size) -> absl::StatusOr<Tensor*> {

@@ -19,6 +19,15 @@ struct DecodedSize {
 template <class T>
 using AllocatePixels = absl::FunctionRef<absl::StatusOr<T*>(const DecodedSize&)>;
 
+enum class ImageFormat { kJpeg, kPng, kGif, kBmp, kWebp, kUnknown };
+// Returns the format of an image file, which its first bytes tell, as in TensorFlow.
+ImageFormat ImageFormatOf(absl::string_view file);
+// Returns the same for bytes that need not be an image. The two letters of a BMP file may begin any
+// text, so the header after them counts as well.
+ImageFormat LikelyImageFormat(absl::string_view bytes);
+// "JPEG", "PNG", "GIF", "BMP", "WebP"; "" for an unknown format.
+const char* ImageFormatName(ImageFormat format);
+
 // ---- JPEG (jpeg.cc)
 
 struct JpegDecodeOptions {

@@ -7,6 +7,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
+#include "weir/kernels/image/image_codec.h"
 #include "weir/proto/example.pb.h"
 #include "weir/tools/data/data.h"
 #include "weir/tools/data/picture.h"
@@ -33,9 +34,9 @@ constexpr size_t kMaxListed = 64;  // values of a list that may be printed
 // A string, as JSON, if it is text; otherwise what it is and its size.
 std::string BytesInShort(const std::string& value) {
   constexpr size_t kMaxText = 200, kShownBytes = 8;
-  const char* const format = ImageFormat(value);
+  const ImageFormat format = LikelyImageFormat(value);
   const auto size = absl::StrCat(WithCommas(static_cast<int64_t>(value.size())), " bytes");
-  if (format[0] != '\0') return absl::StrCat(format, ", ", size);
+  if (format != ImageFormat::kUnknown) return absl::StrCat(ImageFormatName(format), ", ", size);
   std::string json;
   AppendString(value, &json);
   if (absl::StartsWith(json, "\""))
@@ -102,8 +103,8 @@ void DrawImage(const std::string& name, const std::string& bytes, Console& conso
     console.out << console.Paint(Style::kBad, absl::CEscape(picture.status().message())) << "\n";
     return;
   }
-  console.out << console.Paint(Style::kDim, absl::StrCat(ImageFormat(bytes), " ", picture->width,
-                                                         "x", picture->height))
+  console.out << console.Paint(Style::kDim, absl::StrCat(ImageFormatName(LikelyImageFormat(bytes)),
+                                                         " ", picture->width, "x", picture->height))
               << "\n"
               << DrawPicture(Shrink(*picture, std::min(console.width, kMaxWidth), 2 * kMaxLines),
                              ColorsOf(console));
@@ -114,7 +115,7 @@ void DrawImages(const proto::SequenceExample& message, Console& console) {
   int drawn = 0, left_out = 0;
   const auto draw = [&](const std::string& name, const proto::Feature& feature) {
     for (const std::string& value : feature.bytes_list().value()) {
-      if (ImageFormat(value)[0] == '\0') continue;
+      if (LikelyImageFormat(value) == ImageFormat::kUnknown) continue;
       if (drawn == kMaxImages) {
         ++left_out;
         continue;

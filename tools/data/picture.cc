@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <limits>
 
-#include "absl/strings/match.h"
 #include "weir/kernels/image/image_codec.h"
 
 namespace weir::tools {
@@ -35,17 +34,22 @@ struct Decoded {
 };
 
 absl::Status Decode(absl::string_view file, AllocatePixels<uint8_t> allocate) {
-  const absl::string_view format = ImageFormat(file);
-  if (format == "JPEG") {
-    JpegDecodeOptions options;
-    options.channels = kColors;
-    return DecodeJpeg(file, options, allocate);
+  JpegDecodeOptions jpeg;
+  jpeg.channels = kColors;
+  switch (LikelyImageFormat(file)) {
+    case ImageFormat::kJpeg:
+      return DecodeJpeg(file, jpeg, allocate);
+    case ImageFormat::kPng:
+      return DecodePng(file, kColors + 1, allocate);
+    case ImageFormat::kGif:
+      return DecodeGif(file, /*first_frame_only=*/true, allocate);
+    case ImageFormat::kBmp:
+      return DecodeBmp(file, /*channels=*/0, allocate);
+    case ImageFormat::kWebp:
+      return DecodeWebp(file, /*channels=*/0, /*first_frame_only=*/true, allocate);
+    case ImageFormat::kUnknown:
+      break;
   }
-  if (format == "PNG") return DecodePng(file, kColors + 1, allocate);
-  if (format == "GIF") return DecodeGif(file, /*first_frame_only=*/true, allocate);
-  if (format == "BMP") return DecodeBmp(file, /*channels=*/0, allocate);
-  if (format == "WebP")
-    return DecodeWebp(file, /*channels=*/0, /*first_frame_only=*/true, allocate);
   return InvalidArgument("not an image");
 }
 
@@ -133,19 +137,6 @@ std::string DrawShades(const Picture& picture) {
 }
 
 }  // namespace
-
-const char* ImageFormat(absl::string_view bytes) {
-  if (absl::StartsWith(bytes, "\xff\xd8\xff")) return "JPEG";
-  if (absl::StartsWith(bytes, "\x89PNG\r\n\x1a\n")) return "PNG";
-  if (absl::StartsWith(bytes, "GIF87a") || absl::StartsWith(bytes, "GIF89a")) return "GIF";
-  // Two letters may begin any text; the next four bytes are the size, whose high byte is small.
-  constexpr size_t kBmpHeader = 26;
-  if (absl::StartsWith(bytes, "BM") && bytes.size() >= kBmpHeader && bytes[5] < 16) return "BMP";
-  constexpr size_t kRiffHeader = 12;
-  if (absl::StartsWith(bytes, "RIFF") && bytes.size() > kRiffHeader && bytes.substr(8, 4) == "WEBP")
-    return "WebP";
-  return "";
-}
 
 absl::StatusOr<Picture> DecodePicture(absl::string_view file) {
   Decoded decoded;

@@ -16,9 +16,6 @@ struct Picture {
   std::vector<uint8_t> pixels;
 };
 
-// Returns the format of an image file ("JPEG", "PNG", "GIF", "BMP", "WebP"), which its first bytes
-// tell; "" for other bytes.
-const char* ImageFormat(absl::string_view bytes);
 // Decodes an image file (the first frame of an animation), on white where it is transparent.
 // INVALID_ARGUMENT for a malformed one, RESOURCE_EXHAUSTED for more than 64 million pixels.
 absl::StatusOr<Picture> DecodePicture(absl::string_view file);

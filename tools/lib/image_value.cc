@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "absl/strings/match.h"
 #include "weir/core/tensor/convert.h"
+#include "weir/kernels/image/image_codec.h"
 #include "weir/ops/image/image.h"
 #include "weir/ops/lib/array.h"
 #include "weir/session/session.h"
@@ -57,14 +57,6 @@ absl::StatusOr<ImageLayout> LayoutOf(const Shape& shape) {
   return layout;
 }
 
-bool IsPng(absl::string_view bytes) { return absl::StartsWith(bytes, "\x89PNG\r\n\x1a\n"); }
-bool IsJpeg(absl::string_view bytes) { return absl::StartsWith(bytes, "\xff\xd8\xff"); }
-bool IsGif(absl::string_view bytes) { return absl::StartsWith(bytes, "GIF8"); }
-bool IsBmp(absl::string_view bytes) { return absl::StartsWith(bytes, "BM"); }
-bool IsWebp(absl::string_view bytes) {
-  return absl::StartsWith(bytes, "RIFF") && bytes.size() > 12 && bytes.substr(8, 4) == "WEBP";
-}
-
 absl::StatusOr<Tensor> RunOne(const Graph& graph, const Feeds& feeds, const Output& fetch) {
   WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(graph, {.num_threads = 1}));
   WEIR_ASSIGN_OR_RETURN(Tensors out, session.Run(feeds, {fetch}));
@@ -73,12 +65,15 @@ absl::StatusOr<Tensor> RunOne(const Graph& graph, const Feeds& feeds, const Outp
 
 // Decodes to [frames, height, width, channels]. The decoders convert channels where they can.
 absl::StatusOr<Tensor> Decode(absl::string_view bytes, DataType dtype, const ImageLayout& layout) {
-  const bool converts = (IsJpeg(bytes) && layout.channels != 4) || IsPng(bytes);
+  const ImageFormat format = ImageFormatOf(bytes);
+  const bool converts =
+      (format == ImageFormat::kJpeg && layout.channels != 4) || format == ImageFormat::kPng;
   const int channels = converts ? static_cast<int>(std::max<int64_t>(layout.channels, 0)) : 0;
   Graph graph;
   const Output contents = Placeholder(graph, DT_STRING, Shape());
-  const Output image = DecodeImage(contents, channels, IsWebp(bytes) ? DT_UINT8 : dtype,
-                                   /*expand_animations=*/layout.has_batch);
+  const Output image =
+      DecodeImage(contents, channels, format == ImageFormat::kWebp ? DT_UINT8 : dtype,
+                  /*expand_animations=*/layout.has_batch);
   WEIR_ASSIGN_OR_RETURN(const Tensor decoded,
                         RunOne(graph, {{contents, Tensor::Scalar(std::string(bytes))}}, image));
   if (decoded.rank() == 4) return decoded;
@@ -149,12 +144,7 @@ Tensor WithDimensions(const Tensor& images, const ImageLayout& layout) {
 
 }  // namespace
 
-bool IsImage(absl::string_view bytes) {
-  // A BMP file begins with two letters only, then its size, and four zeros.
-  const bool is_bmp =
-      IsBmp(bytes) && bytes.size() > 10 && bytes.substr(6, 4) == absl::string_view("\0\0\0\0", 4);
-  return IsPng(bytes) || IsJpeg(bytes) || IsGif(bytes) || IsWebp(bytes) || is_bmp;
-}
+bool IsImage(absl::string_view bytes) { return LikelyImageFormat(bytes) != ImageFormat::kUnknown; }
 
 absl::StatusOr<Tensor> DecodeImageFor(absl::string_view bytes, DataType dtype, const Shape& shape,
                                       const PixelRange& pixels) {

@@ -50,15 +50,17 @@ TEST(Picture, DecodesWhatItsFirstBytesSay) {
   const std::vector<uint8_t> rgba = {255, 0, 0, 255, 255, 0, 0, 0};
   const auto png = EncodePng(rgba.data(), {1, 1, 2, 4}, 8, -1);
   ASSERT_TRUE(png.ok());
-  EXPECT_STREQ(ImageFormat(*png), "PNG");
+  EXPECT_STREQ(ImageFormatName(LikelyImageFormat(*png)), "PNG");
   const auto picture = DecodePicture(*png);
   ASSERT_TRUE(picture.ok()) << picture.status();
   EXPECT_EQ(picture->pixels, (std::vector<uint8_t>{255, 0, 0, 255, 255, 255}));  // on white
   const std::vector<uint8_t> gray(16 * 16, 77);
   const auto jpeg = EncodeJpeg(gray.data(), {1, 16, 16, 1}, {});
-  EXPECT_STREQ(ImageFormat(*jpeg), "JPEG");
+  EXPECT_STREQ(ImageFormatName(LikelyImageFormat(*jpeg)), "JPEG");
   EXPECT_EQ(DecodePicture(*jpeg)->pixels[0], 77);
-  EXPECT_STREQ(ImageFormat("BMW is a car, and these letters are no picture"), "");
+  const absl::string_view text = "BMW is a car, and these letters are no picture";
+  EXPECT_EQ(LikelyImageFormat(text), ImageFormat::kUnknown);
+  EXPECT_EQ(ImageFormatOf(text), ImageFormat::kBmp) << "as in TensorFlow";
   EXPECT_TRUE(absl::IsInvalidArgument(DecodePicture(png->substr(0, 40)).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(DecodePicture("text").status()));
 }

@@ -73,6 +73,7 @@ TEST(IsImage, LooksAtTheFirstBytes) {
   EXPECT_TRUE(IsImage(TwoPixels()));
   EXPECT_TRUE(IsImage("\x89PNG\r\n\x1a\n"));
   EXPECT_FALSE(IsImage("BMW,Audi\n1,2\n"));
+  EXPECT_TRUE(IsImage(std::string("BM\x3a\0\0\0\0\0\0\0\x36", 11) + std::string(47, '\0')));
   EXPECT_FALSE(IsImage(""));
 }
 
