@@ -2,7 +2,10 @@
 #define WEIR_CORE_IO_SAVED_SLICE_H_
 
 #include <string>
+#include <vector>
 
+#include "absl/types/span.h"
+#include "weir/core/graph/graph.h"
 #include "weir/core/io/bundle.h"
 
 // The tensors that save nodes write: whole ones, and slices of partitioned variables.
@@ -14,9 +17,20 @@ namespace weir {
 absl::StatusOr<SavedSlice> ParseSavedSlice(const std::string& name, const std::string& spec,
                                            const Tensor& tensor);
 
-// Adds such a tensor to a bundle. Errors are those of ParseSavedSlice and BundleWriter.
-absl::Status AddToBundle(BundleWriter& writer, const std::string& name, const std::string& spec,
-                         const Tensor& tensor);
+// Writes a checkpoint of such tensors, as SaveV2 does, and lets go of each once it is written. The
+// pool, if any, computes checksums. Errors are those of ParseSavedSlice and BundleWriter.
+absl::Status WriteSavedTensors(const std::string& prefix, absl::Span<const std::string> names,
+                               absl::Span<const std::string> specs, std::vector<Tensor> values,
+                               Durability durability, ThreadPool* pool = nullptr);
+
+// Merges checkpoints, as MergeV2Checkpoints does that deletes old folders: those of the parts that
+// have no other files are removed. Errors are those of MergeBundles.
+absl::Status MergeSavedParts(absl::Span<const std::string> parts, const std::string& prefix,
+                             bool allow_missing, Durability durability);
+
+// Returns whether what a save node writes must survive a power failure: unless it has the attribute
+// `_synced` = false, which Saver sets (ops/train/saver.h).
+Durability DurabilityOf(const Node& node);
 
 }  // namespace weir
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <memory>
-#include <set>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "weir/core/io/bundle.h"
@@ -33,28 +34,15 @@ absl::StatusOr<absl::Span<const std::string>> Strings(KernelContext& c, int i, i
 
 // ---- saving
 
-// Reads the attribute that Saver sets (ops/train/saver.h).
-Durability DurabilityOf(const Node& node) {
-  return node.attr_or("_synced", true) ? Durability::kSynced : Durability::kUnsynced;
-}
-
 absl::Status Save(KernelContext& c) {
   WEIR_ASSIGN_OR_RETURN(const std::string prefix, ScalarString(c, 0, "prefix"));
   const int count = c.num_inputs() - 3;
   WEIR_ASSIGN_OR_RETURN(const auto names, Strings(c, 1, count, "tensor_names"));
   WEIR_ASSIGN_OR_RETURN(const auto specs, Strings(c, 2, count, "shape_and_slices"));
-  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<BundleWriter> writer,
-                        BundleWriter::Create(prefix, DurabilityOf(c.node()), &c.pool()));
-  uint64_t bytes = 0;
-  for (int i = 0; i < count; ++i) {
-    const Tensor& tensor = c.input(3 + i);
-    if (IsPlain(tensor.dtype())) bytes += tensor.num_bytes();
-  }
-  writer->Reserve(bytes);
-  for (int i = 0; i < count; ++i) {
-    WEIR_RETURN_IF_ERROR(AddToBundle(*writer, names[i], specs[i], c.input(3 + i)));
-  }
-  return writer->Finish();
+  std::vector<Tensor> values;
+  for (int i = 0; i < count; ++i) values.push_back(c.input(3 + i));
+  return WriteSavedTensors(prefix, names, specs, std::move(values), DurabilityOf(c.node()),
+                           &c.pool());
 }
 
 // V1. The inputs are a path, the tensors' names, for SaveSlices their slice specs, and the tensors.
@@ -86,17 +74,8 @@ absl::StatusOr<Kernel> MakeMerge(const KernelInit& init) {
                              prefixes.Description());
     }
     WEIR_ASSIGN_OR_RETURN(const std::string destination, ScalarString(c, 1, "destination_prefix"));
-    WEIR_RETURN_IF_ERROR(MergeBundles(prefixes.flat<std::string>(), destination, allow_missing,
-                                      DurabilityOf(c.node())));
-    if (!delete_old_dirs) return absl::OkStatus();
-    std::set<std::string> directories;
-    for (const std::string& prefix : prefixes.flat<std::string>())
-      directories.insert(DirectoryOf(prefix));
-    directories.erase(DirectoryOf(destination));
-    // A non-empty directory contains other files and is kept.
-    for (const std::string& directory : directories)
-      Files().RemoveDirectory(directory).IgnoreError();
-    return absl::OkStatus();
+    const auto merge = delete_old_dirs ? MergeSavedParts : MergeBundles;
+    return merge(prefixes.flat<std::string>(), destination, allow_missing, DurabilityOf(c.node()));
   });
 }
 

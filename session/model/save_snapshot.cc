@@ -1,11 +1,8 @@
 #include "weir/session/model/save_snapshot.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
-#include "weir/core/io/bundle.h"
-#include "weir/core/io/file.h"
 #include "weir/core/io/saved_slice.h"
 #include "weir/session/model/ancestors.h"
 
@@ -35,10 +32,6 @@ absl::StatusOr<SaveNodes> FindSaveNodes(const Graph& graph, const SaverDef& def)
   std::sort(nodes.savers.begin(), nodes.savers.end(),
             [](const Node* a, const Node* b) { return a->id() < b->id(); });
   return nodes;
-}
-
-Durability DurabilityOf(const Node& node) {
-  return node.attr_or("_synced", true) ? Durability::kSynced : Durability::kUnsynced;
 }
 
 absl::StatusOr<std::vector<std::string>> Strings(const Node& node, int input, const Tensor& value) {
@@ -91,34 +84,15 @@ absl::StatusOr<SaveSnapshot> SaveSnapshot::Take(Session& session, const SaverDef
   return snapshot;
 }
 
-absl::Status SaveSnapshot::WritePart(Part* part) {
-  WEIR_ASSIGN_OR_RETURN(const std::unique_ptr<BundleWriter> writer,
-                        BundleWriter::Create(part->prefix, part->durability));
-  uint64_t bytes = 0;
-  for (const Tensor& value : part->values) {
-    if (IsPlain(value.dtype())) bytes += value.num_bytes();
-  }
-  writer->Reserve(bytes);
-  for (size_t i = 0; i < part->values.size(); ++i) {
-    const Tensor value = std::move(part->values[i]);
-    WEIR_RETURN_IF_ERROR(AddToBundle(*writer, part->names[i], part->specs[i], value));
-  }
-  return writer->Finish();
-}
-
 absl::Status SaveSnapshot::Write() {
   std::vector<std::string> prefixes;
-  std::set<std::string> folders;
   for (Part& part : parts_) {
-    WEIR_RETURN_IF_ERROR(WritePart(&part));
-    folders.insert(DirectoryOf(part.prefix));
+    WEIR_RETURN_IF_ERROR(WriteSavedTensors(part.prefix, part.names, part.specs,
+                                           std::move(part.values), part.durability));
     prefixes.push_back(std::move(part.prefix));
   }
   if (merged_.empty()) return absl::OkStatus();
-  WEIR_RETURN_IF_ERROR(MergeBundles(prefixes, merged_, /*allow_missing=*/false, durability_));
-  folders.erase(DirectoryOf(merged_));
-  for (const std::string& folder : folders) Files().RemoveDirectory(folder).IgnoreError();
-  return absl::OkStatus();
+  return MergeSavedParts(prefixes, merged_, /*allow_missing=*/false, durability_);
 }
 
 }  // namespace weir

@@ -35,7 +35,6 @@ class SaveSnapshot {
     std::vector<std::string> names, specs;
     Tensors values;
   };
-  static absl::Status WritePart(Part* part);
 
   std::vector<Part> parts_;
   std::string merged_;  // the prefix of the checkpoint that the parts become; empty: only one part
