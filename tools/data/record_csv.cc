@@ -15,6 +15,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "weir/proto/example.pb.h"
+#include "weir/tools/lib/csv.h"
 #include "weir/tools/lib/element_text.h"
 
 namespace weir::tools {
@@ -60,25 +61,6 @@ std::string CellOf(const proto::Feature& feature) {
 
 // ---- reading
 
-// Splits a row. The quotes of a row are balanced.
-Fields Split(absl::string_view row) {
-  Fields fields(1);
-  bool quoted = false;
-  for (size_t i = 0; i < row.size(); ++i) {
-    if (row[i] == '"') {
-      if (quoted && i + 1 < row.size() && row[i + 1] == '"')
-        fields.back().push_back(row[i++]);
-      else
-        quoted = !quoted;
-    } else if (row[i] == ',' && !quoted) {
-      fields.emplace_back();
-    } else {
-      fields.back().push_back(row[i]);
-    }
-  }
-  return fields;
-}
-
 // Calls fn for each row, until it returns false; a quoted field may span lines. Empty lines are no
 // rows.
 absl::StatusOr<bool> ForEachRow(const DataFile& file, const ReadOptions& options, RowFunction fn) {
@@ -95,7 +77,8 @@ absl::StatusOr<bool> ForEachRow(const DataFile& file, const ReadOptions& options
     }
     if (std::count(text.begin(), text.end(), '"') % 2 != 0) is_open = !is_open;
     if (is_open) return true;
-    return fn(Split(std::exchange(row, {})));
+    WEIR_ASSIGN_OR_RETURN(const Fields fields, CsvFields(std::exchange(row, {}), ','));
+    return fn(fields);
   };
   WEIR_ASSIGN_OR_RETURN(const bool goes_on, ForEachLine(file, options, add));
   if (is_open) return InvalidArgument(file.path, ": a quote is not closed");

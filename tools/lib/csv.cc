@@ -162,7 +162,7 @@ absl::StatusOr<Tensor> ParseCsv(absl::string_view text, const CsvOptions& option
   return tensor;
 }
 
-absl::StatusOr<std::vector<std::string>> CsvHeader(absl::string_view text, char separator) {
+absl::StatusOr<std::vector<std::string>> CsvFields(absl::string_view text, char separator) {
   std::vector<std::string> fields;
   WEIR_RETURN_IF_ERROR(CsvScanner(text, separator, false).Next(&fields).status());
   return fields;

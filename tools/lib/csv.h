@@ -26,8 +26,8 @@ struct CsvOptions {
 // lines of different lengths and for what is not a value of the dtype.
 absl::StatusOr<Tensor> ParseCsv(absl::string_view text, const CsvOptions& options);
 
-// Returns the fields of the first line.
-absl::StatusOr<std::vector<std::string>> CsvHeader(absl::string_view text, char separator);
+// Returns the fields of the first line, which has line ends of its own where they are quoted.
+absl::StatusOr<std::vector<std::string>> CsvFields(absl::string_view text, char separator);
 
 // Returns a file with the rows of one or more tensors side by side: a line for each row of
 // dimension 0, its elements in row-major order (a scalar is one row). Several tensors get a line

@@ -277,7 +277,7 @@ absl::StatusOr<std::vector<std::string>> NamesInContents(FileContents file) {
     WEIR_ASSIGN_OR_RETURN(const NpzReader npz, NpzReader::Open(std::move(file.bytes)));
     names = npz.names();
   } else if (kind == Kind::kCsv) {
-    WEIR_ASSIGN_OR_RETURN(names, CsvHeader(file.bytes, SeparatorOf(file.bytes, DT_FLOAT)));
+    WEIR_ASSIGN_OR_RETURN(names, CsvFields(file.bytes, SeparatorOf(file.bytes, DT_FLOAT)));
   } else if (kind == Kind::kJson) {
     names = JsonNames(file.bytes);
   } else if (kind == Kind::kJsonLines) {

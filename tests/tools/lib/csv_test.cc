@@ -41,7 +41,7 @@ TEST(ParseCsv, TheFirstLineMayNameColumns) {
   EXPECT_EQ(Parsed(text, {.column = "x"}), "float[2,2] [[1. 2.]\n [3. 4.]]");
   EXPECT_EQ(Parsed(text, {.column = "x", .needs_column = true}),
             "no column 'x'; the first line is: a, b");
-  EXPECT_THAT(*CsvHeader(text, ','), ElementsAre("a", "b"));
+  EXPECT_THAT(*CsvFields(text, ','), ElementsAre("a", "b"));
   EXPECT_EQ(Parsed("# a, b\n1,2\n"), "float[1,2] [[1. 2.]]");
 }
 
