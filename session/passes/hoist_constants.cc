@@ -5,6 +5,17 @@
 #include "weir/session/passes/passes.h"
 
 // Lets constants run whether their branch is taken or not, so that they can be folded.
+//
+// Such a constant is there also where its pivot is dead. Nobody sees that: a constant has no effect
+// and cannot fail; its users are dead all the same, since each depends on the branch by another
+// input; and one that is fetched, a target, ordered before a node, or an input of a Merge stays.
+//
+// Its users no longer wait for the pivot either, only for the condition of their branch. That
+// differs in a loop whose pivot is a variable that nothing else in the loop uses: Python's pivot is
+// the first one, whatever it is. If the initial value of that variable is computed after an effect,
+// say an assignment, nothing orders the effect before those of the loop any more. TensorFlow orders
+// them by such constants alone, so whether it does depends on whether a body happens to have one. A
+// program that needs the order states it: by a control dependency, or by using the variable.
 namespace weir {
 
 namespace {
