@@ -61,6 +61,7 @@ absl::StatusOr<std::shared_ptr<const Callable>> TFE_Context::Find(const Signatur
 }
 
 void TFE_Context::Forget() {
+  for (const auto& executor : AllExecutors()) executor->WaitForAll().IgnoreError();
   decltype(callables_) forgotten;
   {
     const MutexLock lock(mutex_);

@@ -37,7 +37,7 @@ struct TFE_Context {
   // Returns the prepared op of a signature, and prepares it for the first time.
   absl::StatusOr<std::shared_ptr<const weir::capi::Callable>> Find(
       const weir::capi::Signature& signature);
-  // Forgets the prepared ops.
+  // Waits for the executors, and forgets them and the prepared ops.
   void Forget();
 
   // Add and remove functions; see functions.cc.
@@ -58,9 +58,9 @@ struct TFE_Context {
   TFE_ContextDevicePlacementPolicy ThreadPolicy();
   void SetThreadPolicy(TFE_ContextDevicePlacementPolicy policy);
 
-  weir::capi::Recorder recorder;
-  std::atomic<bool> logs_placement{false};  // prints the device of each execution
-  std::atomic<int> open_steps{0};           // of the client
+  // Shared with executions, which may outlive the context.
+  const std::shared_ptr<weir::capi::Recorder> recorder = std::make_shared<weir::capi::Recorder>();
+  std::atomic<int> open_steps{0};  // of the client
   std::atomic<int64_t> num_anonymous_variables{0};
 
  private:

@@ -97,22 +97,22 @@ bool TFE_IsCustomDevice(TFE_Context* ctx, const char* device_name) {
 
 void TFE_ContextSetLogDevicePlacement(TFE_Context* ctx, unsigned char enable, TF_Status* status) {
   if (!HaveAll("TFE_ContextSetLogDevicePlacement", {ctx}, status)) return;
-  ctx->logs_placement = enable != 0;
+  ctx->recorder->PrintPlacement(enable != 0);
   SetStatus(status, absl::OkStatus());
 }
 
 void TFE_ContextEnableRunMetadata(TFE_Context* ctx) {
-  if (HaveAll("TFE_ContextEnableRunMetadata", {ctx})) ctx->recorder.Enable(true);
+  if (HaveAll("TFE_ContextEnableRunMetadata", {ctx})) ctx->recorder->Enable(true);
 }
 
 void TFE_ContextDisableRunMetadata(TFE_Context* ctx) {
-  if (HaveAll("TFE_ContextDisableRunMetadata", {ctx})) ctx->recorder.Enable(false);
+  if (HaveAll("TFE_ContextDisableRunMetadata", {ctx})) ctx->recorder->Enable(false);
 }
 
 void TFE_ContextExportRunMetadata(TFE_Context* ctx, TF_Buffer* buf, TF_Status* status) {
   if (!HaveAll("TFE_ContextExportRunMetadata", {ctx, buf}, status)) return;
   TFE_ContextAsyncWait(ctx, status);
-  if (TF_GetCode(status) == TF_OK) weir::capi::SetBuffer(ctx->recorder.Take(), buf);
+  if (TF_GetCode(status) == TF_OK) weir::capi::SetBuffer(ctx->recorder->Take(), buf);
 }
 
 void TFE_ContextStartStep(TFE_Context* ctx) {

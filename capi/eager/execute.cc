@@ -26,9 +26,7 @@ absl::Status OpError(const absl::Status& error, const std::string& op) {
 
 // Runs an op. The values of `inputs` that nobody else holds may be used up.
 absl::Status Run(const Callable& callable, absl::Span<TFE_TensorHandle* const> inputs,
-                 TFE_Context& context, Tensors* outputs) {
-  if (context.logs_placement.load(std::memory_order_relaxed))
-    LogMisuse("TFE_Execute", absl::StrCat("Executing op ", callable.op, " in device ", kCpuName));
+                 Recorder& recorder, Tensors* outputs) {
   for (const TFE_TensorHandle* input : inputs) WEIR_RETURN_IF_ERROR(input->Wait());
   absl::InlinedVector<Tensor, 4> feeds;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -36,9 +34,7 @@ absl::Status Run(const Callable& callable, absl::Span<TFE_TensorHandle* const> i
     feeds.push_back(takes ? inputs[i]->Take() : inputs[i]->value());
   }
   const DonatedFeeds donated(absl::MakeSpan(feeds));
-  const absl::Status status = context.recorder.is_enabled()
-                                  ? context.recorder.Run(callable.step, feeds, outputs)
-                                  : callable.step.Run(feeds, outputs);
+  const absl::Status status = recorder.Run(callable.op, callable.step, feeds, outputs);
   return status.ok() ? status : OpError(status, callable.op);
 }
 
@@ -46,7 +42,7 @@ absl::Status Run(const Callable& callable, absl::Span<TFE_TensorHandle* const> i
 class WaitingCall final : public EagerExecutor::Call {
  public:
   WaitingCall(std::shared_ptr<const Callable> callable, const TFE_Op& op)
-      : callable_(std::move(callable)), context_(*op.context) {
+      : callable_(std::move(callable)), recorder_(op.context->recorder) {
     for (TFE_TensorHandle* input : op.inputs) inputs_.push_back(input->Ref());
     for (const DataType type : callable_->output_types)
       outputs_.push_back(new TFE_TensorHandle(type));
@@ -59,7 +55,7 @@ class WaitingCall final : public EagerExecutor::Call {
   absl::Span<TFE_TensorHandle* const> outputs() const { return outputs_; }
   absl::Status Run() override {
     Tensors values;
-    WEIR_RETURN_IF_ERROR(capi::Run(*callable_, inputs_, context_, &values));
+    WEIR_RETURN_IF_ERROR(capi::Run(*callable_, inputs_, *recorder_, &values));
     for (size_t i = 0; i < values.size(); ++i) outputs_[i]->Set(std::move(values[i]));
     return absl::OkStatus();
   }
@@ -69,7 +65,7 @@ class WaitingCall final : public EagerExecutor::Call {
 
  private:
   const std::shared_ptr<const Callable> callable_;
-  TFE_Context& context_;
+  const std::shared_ptr<Recorder> recorder_;
   absl::InlinedVector<TFE_TensorHandle*, 4> inputs_, outputs_;
 };
 
@@ -113,7 +109,7 @@ absl::Status Execute(TFE_Op& op, TFE_TensorHandle** retvals, int* num_retvals) {
     WEIR_RETURN_IF_ERROR(Enqueue(*executor, std::make_unique<WaitingCall>(callable, op), retvals));
   } else {
     Tensors outputs;
-    WEIR_RETURN_IF_ERROR(Run(*callable, op.inputs, *op.context, &outputs));
+    WEIR_RETURN_IF_ERROR(Run(*callable, op.inputs, *op.context->recorder, &outputs));
     for (size_t i = 0; i < count; ++i) retvals[i] = new TFE_TensorHandle(std::move(outputs[i]));
   }
   *num_retvals = static_cast<int>(count);

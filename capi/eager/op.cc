@@ -19,7 +19,7 @@ absl::StatusOr<std::string> DeviceOf(const char* name, absl::string_view op) {
 
 // Adds handles, which may be null only if there are none.
 absl::Status AddInputs(TFE_Op& op, TFE_TensorHandle* const* inputs, int count) {
-  if (count < 0 || (inputs == nullptr && count > 0))
+  if (count < 0 || count > kMaxNodeArity || (inputs == nullptr && count > 0))
     return InvalidArgument("no array of ", count, " inputs");
   DataTypes types;
   for (int i = 0; i < count; ++i) {

@@ -1,7 +1,9 @@
 #include "weir/capi/eager/recorder.h"
 
 #include <algorithm>
+#include <cstdio>
 
+#include "weir/capi/eager/handle.h"
 #include "weir/proto/config.pb.h"
 #include "weir/rpc/lib/run_metadata.h"
 
@@ -10,7 +12,16 @@ namespace weir::capi {
 Recorder::Recorder() : record_(std::make_unique<proto::RunMetadata>()) {}
 Recorder::~Recorder() = default;
 
-absl::Status Recorder::Run(const Step& step, absl::Span<const Tensor> feeds, Tensors* fetches) {
+absl::Status Recorder::Run(const std::string& op, const Step& step, absl::Span<const Tensor> feeds,
+                           Tensors* fetches) {
+  if (prints_.load(std::memory_order_relaxed))
+    std::fprintf(stderr, "Executing op %s in device %s\n", op.c_str(), kCpuName);
+  return is_enabled_.load(std::memory_order_relaxed) ? RunAndRecord(step, feeds, fetches)
+                                                     : step.Run(feeds, fetches);
+}
+
+absl::Status Recorder::RunAndRecord(const Step& step, absl::Span<const Tensor> feeds,
+                                    Tensors* fetches) {
   proto::RunOptions options;
   options.set_trace_level(proto::RunOptions::FULL_TRACE);
   rpc::RunReport report(options);

@@ -12,21 +12,25 @@ class RunMetadata;
 
 namespace weir::capi {
 
-// Records when ops ran, between Enable and Disable. Thread-safe.
+// What a context tells about executions: when ops ran, while it is enabled, and where, on stderr.
+// Thread-safe.
 class Recorder {
  public:
   Recorder();
   ~Recorder();
 
-  bool is_enabled() const { return is_enabled_.load(std::memory_order_relaxed); }
   void Enable(bool enable) { is_enabled_.store(enable, std::memory_order_relaxed); }
-  // Runs a step, and adds its nodes to the record.
-  absl::Status Run(const Step& step, absl::Span<const Tensor> feeds, Tensors* fetches);
+  void PrintPlacement(bool print) { prints_.store(print, std::memory_order_relaxed); }
+  // Runs the step of an op.
+  absl::Status Run(const std::string& op, const Step& step, absl::Span<const Tensor> feeds,
+                   Tensors* fetches);
   // Returns the record as a serialized RunMetadata, and empties it.
   std::string Take();
 
  private:
-  std::atomic<bool> is_enabled_{false};
+  absl::Status RunAndRecord(const Step& step, absl::Span<const Tensor> feeds, Tensors* fetches);
+
+  std::atomic<bool> is_enabled_{false}, prints_{false};
   Mutex mutex_;
   std::unique_ptr<proto::RunMetadata> record_ ABSL_GUARDED_BY(mutex_);
 };

@@ -127,6 +127,7 @@ TEST_F(WrongArguments, OfOps) {
   TFE_OpAddInputList(op_.get(), nullptr, 1, status_), Fails();
   TFE_OpAddInputList(op_.get(), inputs, 2, status_), Fails();
   TFE_OpAddInputList(op_.get(), inputs, INT_MIN, status_), Fails();
+  TFE_OpAddInputList(op_.get(), inputs, INT_MAX, status_), Fails();
   TFE_OpAddInputList(nullptr, inputs, 1, status_), Fails();
   EXPECT_EQ(TFE_OpGetFlatInputCount(op_.get(), status_), 0);
   EXPECT_EQ(TFE_OpGetFlatInputCount(nullptr, status_), -1), Fails();

@@ -23,6 +23,15 @@ TEST(Execute, RunsAnOpAgainAndAgain) {
   EXPECT_THAT(eager.Values(eager.Execute("AddV2", {row.get(), two.get()})), ElementsAre(5, 6));
 }
 
+TEST(Execute, AnyNumberOfShapesIsExecuted) {
+  Eager eager;
+  for (int n = 1; n < 40; ++n) {
+    const HandlePtr x = eager.Floats({n}, std::vector<float>(n, 1));
+    const std::vector<float> sums = eager.Values(eager.Execute("AddV2", {x.get(), x.get()}));
+    EXPECT_EQ(sums, std::vector<float>(n, 2)) << eager.message();
+  }
+}
+
 TEST(Execute, AttributesTellOpsApart) {
   Eager eager;
   const HandlePtr a = eager.Floats({2, 2}, {1, 2, 3, 4}), b = eager.Floats({2, 2}, {1, 0, 0, 0});

@@ -115,6 +115,23 @@ TEST(Executor, LimitsTheOpsThatWait) {
   EXPECT_THAT(eager.Values(sum), ElementsAre(100)) << eager.message();
 }
 
+TEST(Executor, MayOutliveTheContext) {
+  const ExecutorPtr own(TFE_NewExecutor(true, false, 0));
+  HandlePtr product;
+  {
+    Eager eager;
+    TFE_ContextSetExecutorForThread(eager.context(), own.get());
+    const ExecutorPtr other(TFE_NewExecutor(true, false, 0));
+    const HandlePtr big = eager.Floats({400, 400}, std::vector<float>(160000, 1));
+    for (int i = 0; i < 20; ++i) product = eager.Execute("MatMul", {big.get(), big.get()});
+    TFE_ContextSetExecutorForThread(eager.context(), other.get());
+  }
+  const StatusPtr status(TF_NewStatus());
+  TFE_ExecutorWaitForAllPendingNodes(own.get(), status.get());
+  EXPECT_EQ(TFE_TensorHandleNumDims(product.get(), status.get()) == 2,
+            TF_GetCode(status.get()) == TF_OK);
+}
+
 TEST(Executor, DropsWhatWaitsWhenItIsDeleted) {
   Eager eager;
   ExecutorPtr own(TFE_NewExecutor(true, false, 0));
