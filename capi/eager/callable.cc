@@ -112,9 +112,9 @@ class Preparation {
 };
 
 // Returns, for each input, whether the node's kernel may write an output over it.
-std::vector<bool> Overwritable(const Node& node) {
+std::vector<bool> Overwritable(const Node& node, const KernelRegistry& kernels) {
   std::vector<bool> may_overwrite(static_cast<size_t>(node.num_inputs()), false);
-  const KernelDef* const kernel = BuiltinKernels().Find(node, kCpu);
+  const KernelDef* const kernel = kernels.Find(node, kCpu);
   if (kernel == nullptr) return may_overwrite;
   for (const int input : kernel->in_place) {
     if (input < node.num_inputs()) may_overwrite[static_cast<size_t>(input)] = true;
@@ -163,7 +163,7 @@ absl::StatusOr<std::shared_ptr<const Callable>> Program::Prepare(
     outputs.push_back(node->output(i));
     callable->output_types.push_back(BaseType(node->output_type(i)));
   }
-  callable->may_overwrite = Overwritable(*node);
+  callable->may_overwrite = Overwritable(*node, *self->kernels_);
   WEIR_ASSIGN_OR_RETURN(callable->step,
                         self->session_->session->Prepare(arguments, outputs, {Operation(node)}));
   callable->program = self;

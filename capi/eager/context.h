@@ -14,11 +14,9 @@
 #include "weir/capi/eager/recorder.h"
 
 struct TFE_ContextOptions {
-  TF_SessionOptions session;
+  TF_SessionOptions session{weir::capi::DefaultOptions()};
   bool is_async = false, use_tfrt = false;
   TFE_ContextDevicePlacementPolicy policy = TFE_DEVICE_PLACEMENT_SILENT;
-
-  TFE_ContextOptions() { session.options.allow_soft_placement = false; }
 };
 
 struct TFE_Executor {

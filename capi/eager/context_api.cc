@@ -19,7 +19,11 @@ bool IsPolicy(absl::string_view function, TFE_ContextDevicePlacementPolicy polic
 
 }  // namespace
 
-TFE_ContextOptions* TFE_NewContextOptions() { return new TFE_ContextOptions; }
+TFE_ContextOptions* TFE_NewContextOptions() {
+  auto* const options = new TFE_ContextOptions;
+  options->session.options.allow_soft_placement = false;  // as in an empty ConfigProto
+  return options;
+}
 
 void TFE_DeleteContextOptions(TFE_ContextOptions* options) { delete options; }
 
@@ -76,8 +80,9 @@ void TFE_ContextSetServerDef(TFE_Context* ctx, int keep_alive_secs, const void* 
   static_cast<void>(keep_alive_secs);
   static_cast<void>(proto_len);
   if (!HaveAll("TFE_ContextSetServerDef", {ctx, proto}, status)) return;
-  SetStatus(status, weir::Unimplemented("TFE_ContextSetServerDef: this library has no servers; ",
-                                        "they are in the package libweir_server"));
+  SetStatus(status,
+            weir::Unimplemented("TFE_ContextSetServerDef: a context has the devices of its ",
+                                "process; servers are in the package libweir_server"));
 }
 
 TFE_TensorHandle* TFE_TensorHandleCopyToDevice(TFE_TensorHandle* h, TFE_Context* ctx,

@@ -12,6 +12,7 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Make(const SessionOptions& opt
   WEIR_ASSIGN_OR_RETURN(Session session, Session::Create(*graph.graph, options));
   program->session_ = Register(&graph, std::make_unique<Session>(std::move(session)));
   program->ops_ = &graph.graph->ops();
+  program->kernels_ = options.kernels;
   program->allow_soft_placement_ = options.allow_soft_placement;
   return program;
 }

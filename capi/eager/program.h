@@ -55,6 +55,7 @@ class Program {
   TF_Graph* const graph_ = TF_NewGraph();
   TF_Session* session_ = nullptr;
   const OpRegistry* ops_ = nullptr;
+  const KernelRegistry* kernels_ = nullptr;
   bool allow_soft_placement_ = false;
   // The placeholders that stand for the inputs of each type, which all ops share.
   std::map<DataType, Outputs> placeholders_;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "weir/tests/capi/eager_api.h"
+#include "weir/tests/capi/kernels.h"
 
 namespace weir::capi_test {
 namespace {
@@ -83,6 +84,18 @@ TEST(Context, LogsPlacement) {
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(log, HasSubstr("Executing op Neg in device /job:localhost"));
   EXPECT_EQ(log.find("Square"), std::string::npos);
+}
+
+TEST(Context, HasTheOpsOfTheProgram) {
+  Eager eager;
+  ASSERT_EQ(RegisterOp("EagerTwo", {}, {"y: float"}), TF_OK);
+  ASSERT_EQ(RegisterKernel("EagerTwo",
+                           [](void*, TF_OpKernelContext* context) {
+                             const StatusPtr status(TF_NewStatus());
+                             TF_SetOutput(context, 0, Floats({}, {2}).get(), status.get());
+                           }),
+            TF_OK);
+  EXPECT_THAT(eager.Values(eager.Execute("EagerTwo", {})), ElementsAre(2)) << eager.message();
 }
 
 TEST(Context, StepsBeginBeforeTheyEnd) {

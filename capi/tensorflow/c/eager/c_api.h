@@ -64,7 +64,7 @@ TF_CAPI_EXPORT extern void TFE_ContextSetThreadLocalDevicePlacementPolicy(
     TFE_Context* ctx, TFE_ContextDevicePlacementPolicy policy);
 TF_CAPI_EXPORT extern TFE_ContextDevicePlacementPolicy TFE_ContextGetDevicePlacementPolicy(
     TFE_Context* ctx);
-// UNIMPLEMENTED: this library has no servers. INVALID_ARGUMENT if `proto` is no ServerDef.
+// UNIMPLEMENTED: a context has the devices of its process.
 TF_CAPI_EXPORT extern void TFE_ContextSetServerDef(TFE_Context* ctx, int keep_alive_secs,
                                                    const void* proto, size_t proto_len,
                                                    TF_Status* status);
