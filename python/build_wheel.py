@@ -59,7 +59,7 @@ def system_paths():
 
 
 def bundle(library):
-    """Returns (SONAME, path) of the libraries to put beside, each after those that it needs."""
+    """Returns (SONAME, path) of the libraries to put beside."""
     paths, order, seen = system_paths(), [], set()
 
     def visit(path):
@@ -90,14 +90,13 @@ def platform_tag(libraries):
 
 
 def license_of(path):
-    """Returns Debian's copyright file of the package that a library is from, if it is there."""
-    try:
-        owner = subprocess.run(["dpkg", "-S", path], check=True, stdout=subprocess.PIPE,
-                               stderr=subprocess.DEVNULL, universal_newlines=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    file = "/usr/share/doc/%s/copyright" % owner.partition(":")[0]
-    return file if os.path.exists(file) else None
+    """Returns Debian's copyright file of the package that a library is from."""
+    for name in (path, path[len("/usr"):]):  # packages may have /lib where it is a link
+        found = subprocess.run(["dpkg", "-S", name], stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, universal_newlines=True)
+        if found.returncode == 0:
+            return "/usr/share/doc/%s/copyright" % found.stdout.partition(":")[0]
+    sys.exit("no package has %s: whose license is it?" % path)
 
 
 class Wheel:
@@ -141,6 +140,8 @@ def build(library, folder):
     """Writes the wheel and returns its path."""
     with open(os.path.join(ROOT, "VERSION"), encoding="utf-8") as file:
         version = file.read().strip()
+    if "[$ORIGIN]" not in readelf("-d", library):
+        sys.exit("%s does not search for libraries beside itself: link it with -rpath,$ORIGIN" % library)
     beside = bundle(library)
     tag = platform_tag([library] + [path for _, path in beside])
     os.makedirs(folder, exist_ok=True)
@@ -151,16 +152,10 @@ def build(library, folder):
     for name in sorted(os.listdir(package)):
         if name.endswith((".py", ".typed")):
             wheel.add_file("weir/" + name, os.path.join(package, name))
-    names = tuple(name for name, _ in beside)
-    wheel.add("weir/_bundled.py", (
-        '"""The libraries beside this module, in the order in which they are loaded."""\n\n'
-        "LIBRARIES = %r\n" % (names,)).encode())
     wheel.add_file("weir/" + LIBRARY, library)
     for name, source in beside:
         wheel.add_file("weir/" + name, source)
-        text = license_of(source)
-        if text:
-            wheel.add_file("%s/licenses/%s.copyright" % (info, name), text)
+        wheel.add_file("%s/licenses/%s.copyright" % (info, name), license_of(source))
     wheel.add_file(info + "/licenses/LICENSE", os.path.join(ROOT, "LICENSE"))
     wheel.add(info + "/METADATA", metadata(version))
     wheel.add(info + "/WHEEL", (

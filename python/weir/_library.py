@@ -172,26 +172,14 @@ _FUNCTIONS = {
 }
 
 
-def _paths() -> list:
+def _path() -> str:
     here = os.path.join(os.path.dirname(os.path.abspath(__file__)), NAME)
-    chosen = os.environ.get("WEIR_LIBRARY")
-    if chosen:
-        return [chosen]
-    return [here] if os.path.exists(here) else [NAME]
+    return os.environ.get("WEIR_LIBRARY") or (here if os.path.exists(here) else NAME)
 
 
 def _load() -> ctypes.CDLL:
-    """Loads the library, after the libraries that a wheel has beside it."""
     try:
-        from ._bundled import LIBRARIES
-    except ImportError:
-        LIBRARIES = ()
-    path = _paths()[0]
-    folder = os.path.dirname(path)
-    try:
-        for name in LIBRARIES if os.path.dirname(os.path.abspath(__file__)) == folder else ():
-            ctypes.CDLL(os.path.join(folder, name))
-        return ctypes.CDLL(path)
+        return ctypes.CDLL(_path())
     except OSError as error:
         raise LibraryError(
             "Weir's library cannot be loaded: %s. Install the wheel, or set WEIR_LIBRARY to the "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Dict, Iterator, List, Optional, Sequence
 
 from ._arrays import to_array
@@ -134,7 +133,13 @@ def verify_checkpoint(path: str) -> Dict:
     The report has "sound" (True or False), "tensors", "index_bytes", "data_bytes", and "problems",
     a list of dicts with "file", "offset", "size", "tensor" and "message".
     """
-    return json.loads(fetch_bytes("weir_checkpoint_verify", bytes_of(path)).decode())
+    return _fetch_json("weir_checkpoint_verify", path)
+
+
+def _fetch_json(function: str, path: str) -> Any:
+    import json  # takes a fifth of the time to import the package
+
+    return json.loads(fetch_bytes(function, bytes_of(path)).decode())
 
 
 class Checkpoint:
@@ -147,7 +152,7 @@ class Checkpoint:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        tensors = json.loads(fetch_bytes("weir_checkpoint_tensors", bytes_of(path)).decode())
+        tensors = _fetch_json("weir_checkpoint_tensors", path)
         self.info: Dict[str, Dict] = {each["name"]: each for each in tensors}
 
     def __getitem__(self, name: str) -> Any:

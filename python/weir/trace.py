@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Dict, List
 
 
@@ -30,6 +29,8 @@ class Trace:
         return self._sums("cat")
 
     def _sums(self, key: str) -> List[Dict]:
+        import json
+
         sums: Dict[str, Dict] = {}
         for event in json.loads(self.json)["traceEvents"]:
             if event["ph"] != "X":

@@ -9,6 +9,7 @@
         version_script = "libtensorflow.lds", # what it exports, and the version of these symbols
         deps = ["//capi:tensorflow"],         # exports what their own objects define,
         transitive = False,                   # or those of all libraries that they need
+        rpath = "$ORIGIN",                    # also where the libraries that it needs are searched
     )
 
     library_tarball(
@@ -86,6 +87,7 @@ def _shared_library_impl(ctx):
             "-Wl,-z,relro,-z,now",
             "-Wl,-O1,--hash-style=gnu,--build-id",
             "-Wl,--strip-all",
+        ] + (["-Wl,--disable-new-dtags,-rpath," + ctx.attr.rpath] if ctx.attr.rpath else []) + [
             "-Wl,--whole-archive",
         ] + [a.path for a in whole] + ["-Wl,--no-whole-archive", "-Wl,--start-group"] +
         [a.path for a in parts + inside] + ["-Wl,--end-group"] +
@@ -117,6 +119,7 @@ _shared_library = rule(
         "deps": attr.label_list(providers = [CcInfo]),
         "file": attr.string(mandatory = True),
         "inside": attr.string_list(),
+        "rpath": attr.string(),
         "soname": attr.string(mandatory = True),
         "sources": attr.label_list(providers = [CcInfo]),
         "transitive": attr.bool(),
