@@ -91,9 +91,13 @@ def platform_tag(libraries):
 
 def license_of(path):
     """Returns Debian's copyright file of the package that a library is from."""
-    for name in (path, path[len("/usr"):]):  # packages may have /lib where it is a link
-        found = subprocess.run(["dpkg", "-S", name], stdout=subprocess.PIPE,
-                               stderr=subprocess.DEVNULL, universal_newlines=True)
+    for name in (path, path[len("/usr") :]):  # packages may have /lib where it is a link
+        found = subprocess.run(
+            ["dpkg", "-S", name],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            universal_newlines=True,
+        )
         if found.returncode == 0:
             return "/usr/share/doc/%s/copyright" % found.stdout.partition(":")[0]
     sys.exit("no package has %s: whose license is it?" % path)
@@ -141,7 +145,9 @@ def build(library, folder):
     with open(os.path.join(ROOT, "VERSION"), encoding="utf-8") as file:
         version = file.read().strip()
     if "[$ORIGIN]" not in readelf("-d", library):
-        sys.exit("%s does not search for libraries beside itself: link it with -rpath,$ORIGIN" % library)
+        sys.exit(
+            "%s does not search for libraries beside itself: link it with -rpath,$ORIGIN" % library
+        )
     beside = bundle(library)
     tag = platform_tag([library] + [path for _, path in beside])
     os.makedirs(folder, exist_ok=True)
@@ -158,9 +164,13 @@ def build(library, folder):
         wheel.add_file("%s/licenses/%s.copyright" % (info, name), license_of(source))
     wheel.add_file(info + "/licenses/LICENSE", os.path.join(ROOT, "LICENSE"))
     wheel.add(info + "/METADATA", metadata(version))
-    wheel.add(info + "/WHEEL", (
-        "Wheel-Version: 1.0\nGenerator: build_wheel.py\nRoot-Is-Purelib: false\n"
-        "Tag: py3-none-%s\n" % tag).encode())
+    wheel.add(
+        info + "/WHEEL",
+        (
+            "Wheel-Version: 1.0\nGenerator: build_wheel.py\nRoot-Is-Purelib: false\n"
+            "Tag: py3-none-%s\n" % tag
+        ).encode(),
+    )
     wheel.close()
     return path
 

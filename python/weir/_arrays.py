@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
+from typing import Any, List, Optional
 
 from ._library import lib
 from .dtypes import numpy_dtype, number_of
@@ -21,13 +23,14 @@ class _Shared:
     """
 
     def __init__(self) -> None:
-        self._held = []
-        self._release = None
+        self._held: List[Any] = []
+        self._release: Any = None
 
     def add(self, array) -> tuple:
         """Returns the deallocator for the tensor, and its argument."""
         if self._release is None:
             self._release = lib.address("weir_set_released")
+            atexit.register(self._keep)
         self.sweep()
         flag = ctypes.c_int32(0)
         self._held.append((flag, array))
@@ -37,6 +40,11 @@ class _Shared:
         """Drops what has been released."""
         if self._held:
             self._held[:] = [held for held in self._held if not held[0].value]
+
+    def _keep(self) -> None:
+        """Keeps what is still shared when the interpreter ends: sessions may be deleted later."""
+        self.sweep()
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._held))
 
     def __len__(self) -> int:
         return len(self._held)
@@ -49,7 +57,7 @@ def _dims(shape):
     return (ctypes.c_int64 * len(shape))(*shape)
 
 
-def as_array(value, dtype: int = None):
+def as_array(value, dtype: Optional[int] = None):
     """Returns a contiguous array of a value, of the type with this number if one is given.
 
     Python's floats become float32, and its integers int32 if they fit, as in TensorFlow.
@@ -99,7 +107,7 @@ class TensorHandle:
             pass  # the interpreter ends
 
 
-def to_tensor(value, dtype: int = None) -> TensorHandle:
+def to_tensor(value, dtype: Optional[int] = None) -> TensorHandle:
     """Returns a tensor of a value, which shares the memory of a large array."""
     array = as_array(value, dtype)
     if array.dtype == object:
@@ -109,9 +117,7 @@ def to_tensor(value, dtype: int = None) -> TensorHandle:
     dims = _dims(array.shape)
     if size >= _SHARED_BYTES:
         release, flag = shared.add(array)
-        pointer = lib.TF_NewTensor(
-            number, dims, array.ndim, array.ctypes.data, size, release, flag
-        )
+        pointer = lib.TF_NewTensor(number, dims, array.ndim, array.ctypes.data, size, release, flag)
     else:
         pointer = lib.TF_AllocateTensor(number, dims, array.ndim, size)
         if pointer and size:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from typing import Any, Dict, Optional
 
 from .errors import LibraryError, error_of
 
@@ -37,7 +38,7 @@ class CInput(ctypes.Structure):
     _fields_ = [("oper", ctypes.c_void_p), ("index", ctypes.c_int)]
 
 
-_TYPES = {
+_TYPES: Dict[str, Any] = {
     "p": ctypes.c_void_p,
     "s": ctypes.c_char_p,
     "i": ctypes.c_int,
@@ -51,7 +52,7 @@ _TYPES = {
 }
 
 # The functions that this package calls: the type of the result, and those of the arguments.
-_FUNCTIONS = {
+_FUNCTIONS: Dict[str, str] = {
     "TF_NewStatus": "p",
     "TF_DeleteStatus": "v p",
     "TF_GetCode": "i p",
@@ -191,7 +192,7 @@ class _Library:
     """The functions of the library, as attributes; each is bound when it is used first."""
 
     def __init__(self) -> None:
-        self._loaded = None
+        self._loaded: Optional[ctypes.CDLL] = None
         self._lock = threading.Lock()
 
     def __getattr__(self, name: str):
@@ -216,8 +217,7 @@ class _Library:
 
     def address(self, name: str) -> ctypes.c_void_p:
         """Returns the address of a function that C calls."""
-        self.weir_version  # loads the library
-        return ctypes.cast(self._loaded[name], ctypes.c_void_p)
+        return ctypes.cast(getattr(self, name), ctypes.c_void_p)
 
 
 lib = _Library()
@@ -227,11 +227,12 @@ class _Status:
     """The TF_Status of a thread."""
 
     def __init__(self) -> None:
-        self.pointer = lib.TF_NewStatus()
+        self.pointer: Any = lib.TF_NewStatus()
 
     def __del__(self) -> None:
+        pointer, self.pointer = self.pointer, None
         try:
-            lib.TF_DeleteStatus(self.pointer)
+            lib.TF_DeleteStatus(pointer)
         except (AttributeError, TypeError):
             pass  # the interpreter ends
 
@@ -241,7 +242,7 @@ class _PerThread(threading.local):
         self.status = _Status()
 
 
-_per_thread = None
+_per_thread: Optional["_PerThread"] = None
 
 
 def status() -> int:
@@ -249,7 +250,10 @@ def status() -> int:
     global _per_thread
     if _per_thread is None:
         _per_thread = _PerThread()
-    return _per_thread.status.pointer
+    of = _per_thread.status
+    if of.pointer is None:  # the interpreter ends, and deletes objects in any order
+        of.pointer = lib.TF_NewStatus()
+    return of.pointer
 
 
 def check(of: int) -> None:
@@ -285,7 +289,8 @@ def bytes_of(text) -> bytes:
 class Buffer:
     """A TF_Buffer, for a `with` statement."""
 
-    def __init__(self, data: bytes = None) -> None:
+    def __init__(self, data: Optional[bytes] = None) -> None:
+        self.pointer: Any
         if data is None:
             self.pointer = lib.TF_NewBuffer()
         else:

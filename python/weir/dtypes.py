@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Dict
+
 NUMBERS = {
     "float32": 1,
     "float64": 2,
@@ -46,9 +48,15 @@ _ALIASES = {
     "bool_": "bool",
 }
 # Quantized integers have the elements of plain ones.
-_PLAIN = {"qint8": "int8", "quint8": "uint8", "qint32": "int32", "qint16": "int16", "quint16": "uint16"}
+_PLAIN = {
+    "qint8": "int8",
+    "quint8": "uint8",
+    "qint32": "int32",
+    "qint16": "int16",
+    "quint16": "uint16",
+}
 _ML_DTYPES = ("bfloat16", "float8_", "int4", "uint4")
-_cached = {}
+_cached: Dict[int, Any] = {}
 
 
 def name_of_number(number: int) -> str:

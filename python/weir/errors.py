@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Optional
+
 
 class WeirError(Exception):
     """An error of the library.
@@ -13,7 +15,7 @@ class WeirError(Exception):
 
     code = 2
 
-    def __init__(self, message: str, code: int = None) -> None:
+    def __init__(self, message: str, code: Optional[int] = None) -> None:
         super().__init__(message)
         self.message = message
         if code is not None:

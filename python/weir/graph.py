@@ -135,15 +135,15 @@ _build.add_operators(Tensor)
 class Graph:
     """A graph, which operations are added to. Threads may use it at the same time.
 
-        g = weir.Graph()
-        x = g.placeholder("float32", [None, 2], name="x")
-        w = g.variable("w", [2, 1], initializer="glorot_uniform")
-        y = g.op("MatMul", x, w, name="y")
+    g = weir.Graph()
+    x = g.placeholder("float32", [None, 2], name="x")
+    w = g.variable("w", [2, 1], initializer="glorot_uniform")
+    y = g.op("MatMul", x, w, name="y")
     """
 
     def __init__(self, seed: Optional[int] = None) -> None:
         """Makes an empty graph. With a seed, random initializers have the same values each run."""
-        self._pointer = None  # if the library is not found
+        self._pointer: Any = None  # if the library is not found
         self._pointer = lib.TF_NewGraph()
         self._scope = ""
         if seed is not None:
@@ -170,7 +170,7 @@ class Graph:
         name: Optional[str] = None,
         device: Optional[str] = None,
         control_inputs: Iterable = (),
-        **attrs: Any
+        **attrs: Any,
     ) -> Any:
         """Adds an operation.
 
@@ -254,7 +254,8 @@ class Graph:
 
     def operations(self) -> List[Operation]:
         """Returns all operations in the order in which they were added."""
-        position, out = ctypes.c_size_t(0), []
+        position = ctypes.c_size_t(0)
+        out: List[Operation] = []
         while True:
             pointer = lib.TF_GraphNextOperation(self.pointer, ctypes.byref(position))
             if not pointer:
@@ -308,7 +309,9 @@ class Graph:
             )
             return Saver.from_def(self, saver_def.bytes()) if saver_def.bytes() else None
 
-    def meta_graph(self, saver=None, tags: Sequence[str] = (), clear_devices: bool = False) -> bytes:
+    def meta_graph(
+        self, saver=None, tags: Sequence[str] = (), clear_devices: bool = False
+    ) -> bytes:
         """Returns the graph with its collections as a serialized MetaGraphDef."""
         options = options_text({"tags": tags or None, "clear_devices": clear_devices})
         pointer = None if saver is None else saver.pointer
@@ -332,7 +335,9 @@ class Graph:
 
         add_to_collection(self, key, item)
 
-    def variable(self, name: str, shape: Optional[Sequence] = None, dtype: Any = "float32", **options):
+    def variable(
+        self, name: str, shape: Optional[Sequence] = None, dtype: Any = "float32", **options
+    ):
         """Adds a variable; see weir.Variable."""
         from .variables import Variable
 

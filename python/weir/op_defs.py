@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Dict
+
 from ._library import bytes_of, fetch_bytes
 from ._wire import fields, first
 
@@ -66,7 +68,7 @@ class OpDef:
                 self.attrs[attribute.name] = attribute
 
 
-_known = {}
+_known: Dict[str, OpDef] = {}
 
 
 def op_def(graph: int, op: str) -> OpDef:
@@ -76,5 +78,3 @@ def op_def(graph: int, op: str) -> OpDef:
         found = OpDef(fetch_bytes("TF_GraphGetOpDef", graph, bytes_of(op)))
         _known[op] = found
     return found
-
-

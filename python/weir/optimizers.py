@@ -74,9 +74,7 @@ class Optimizer:
         )
         array, count = operations_array(variables)
         step = None if global_step is None else global_step.op.pointer
-        pointer = call(
-            "weir_optimizer_apply_gradients", self._pointer, given, array, count, step
-        )
+        pointer = call("weir_optimizer_apply_gradients", self._pointer, given, array, count, step)
         return Operation(self.graph, pointer)
 
     def slot(self, variable: Variable, name: str) -> Variable:

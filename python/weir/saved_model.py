@@ -10,7 +10,7 @@ from ._library import Buffer, bytes_of, call
 from .dtypes import name_of_number
 from .errors import InvalidArgumentError, NotFoundError
 from .graph import Graph
-from .session import Session
+from .session import Session, Step
 
 _DEFAULT = "serving_default"
 
@@ -57,7 +57,7 @@ class Signature:
         self.inputs = _specs(message, 1)
         self.outputs = _specs(message, 2)
         self._model = model
-        self._step = None
+        self._step: Optional[Step] = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Dict:
         values = self._arguments(args, kwargs)
@@ -176,9 +176,7 @@ class Model:
         return "<weir.Model: %s>" % ", ".join(map(repr, self.signatures.values()))
 
 
-def load(
-    folder: str, tags: Sequence[str] = ("serve",), signature: Optional[str] = None
-) -> Model:
+def load(folder: str, tags: Sequence[str] = ("serve",), signature: Optional[str] = None) -> Model:
     """Loads a SavedModel, which is called with arrays and returns a dict of arrays.
 
         model = weir.load("export/1")

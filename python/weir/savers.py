@@ -23,9 +23,9 @@ from .variables import Variable, operations_array
 class Saver:
     """Saves variables to checkpoints in TensorFlow's format, restores them, keeps the newest few.
 
-        saver = weir.Saver(g, max_to_keep=3)
-        path = saver.save(session, "train/model", step=100)
-        saver.restore_latest(session, "train")
+    saver = weir.Saver(g, max_to_keep=3)
+    path = saver.save(session, "train/model", step=100)
+    saver.restore_latest(session, "train")
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Saver:
         """
         array, count = operations_array(variables)
         self.graph = graph
-        self._pointer = None
+        self._pointer: Any = None
         self._pointer = call("weir_new_saver", graph.pointer, array, count, options_text(options))
 
     @classmethod
@@ -66,9 +66,7 @@ class Saver:
         """The weir_saver*, for calls of the C API."""
         return self._pointer
 
-    def save(
-        self, session: Session, path: str, step: Optional[int] = None, **options: Any
-    ) -> str:
+    def save(self, session: Session, path: str, step: Optional[int] = None, **options: Any) -> str:
         """Writes a checkpoint and returns its path, with the step at its end.
 
         Args:
@@ -145,9 +143,9 @@ def _fetch_json(function: str, path: str) -> Any:
 class Checkpoint:
     """The tensors of a checkpoint by name, read as they are asked for.
 
-        checkpoint = weir.Checkpoint("train/model-100")
-        checkpoint["w"]            # an array
-        checkpoint.info["w"]       # {"name": "w", "dtype": "float", "shape": [2, 3]}
+    checkpoint = weir.Checkpoint("train/model-100")
+    checkpoint["w"]            # an array
+    checkpoint.info["w"]       # {"name": "w", "dtype": "float", "shape": [2, 3]}
     """
 
     def __init__(self, path: str) -> None:

@@ -264,7 +264,7 @@ class Step:
     def _run(self, values: List, options: Optional[bytes], trace: Optional[Buffer] = None) -> Any:
         handles = self._tensors_of(values)
         inputs = (ctypes.c_void_p * len(handles))(*(each.pointer for each in handles))
-        fetched = (ctypes.c_void_p * len(self._tensors))()
+        fetched = (ctypes.c_size_t * len(self._tensors))()  # pointers
         step = (
             self._inputs,
             inputs,

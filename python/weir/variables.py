@@ -125,7 +125,9 @@ class Variable:
 
     def _write(self, function: str, value: Any) -> Tensor:
         if _build.tensor_of(value) is None:
-            value = _build.constant(self.graph, value, self.value.dtype_number, self.name + "/value")
+            value = _build.constant(
+                self.graph, value, self.value.dtype_number, self.name + "/value"
+            )
         source, result = _build.output(value), COutput()
         call(
             function,

@@ -24,8 +24,11 @@ class GraphTest(cases.Case):
         self.assertEqual((y.name, y.dtype, y.shape), ("y:0", "float32", (None, 2)))
         np.testing.assert_array_equal(self.run_in_session(y, {"x": [[1, 1]]}), [[3, 7]])
         pooled = self.g.op(
-            "MaxPool", np.ones([1, 4, 4, 1], "float32"), ksize=[1, 2, 2, 1], strides=(1, 2, 2, 1),
-            padding="VALID"
+            "MaxPool",
+            np.ones([1, 4, 4, 1], "float32"),
+            ksize=[1, 2, 2, 1],
+            strides=(1, 2, 2, 1),
+            padding="VALID",
         )
         self.assertEqual(pooled.shape, (1, 2, 2, 1))
         cast = self.g.op("Cast", self.x, DstT="int64")
@@ -54,9 +57,20 @@ class GraphTest(cases.Case):
 
     def test_operators(self):
         a, b = self.g.constant([7.0, 8.0]), self.g.constant([2.0, 4.0])
-        results = [a + b, a - b, a * b, a / b, a // b, a % b, a ** b, -a, abs(-a), 1.0 / b, a > b]
-        expected = [[9, 12], [5, 4], [14, 32], [3.5, 2], [3, 2], [1, 0], [49, 4096], [-7, -8],
-                    [7, 8], [0.5, 0.25], [True, True]]
+        results = [a + b, a - b, a * b, a / b, a // b, a % b, a**b, -a, abs(-a), 1.0 / b, a > b]
+        expected = [
+            [9, 12],
+            [5, 4],
+            [14, 32],
+            [3.5, 2],
+            [3, 2],
+            [1, 0],
+            [49, 4096],
+            [-7, -8],
+            [7, 8],
+            [0.5, 0.25],
+            [True, True],
+        ]
         for value, want in zip(self.run_in_session(results), expected):
             np.testing.assert_array_equal(value, want)
         left = np.ones(2, "float32") + a  # NumPy leaves it to the tensor
@@ -77,13 +91,19 @@ class GraphTest(cases.Case):
                 self.g.tensor(name)
 
     def test_mistakes_say_what_is_wrong(self):
-        with self.assertRaisesRegex(weir.InvalidArgumentError, "MatMul takes 2 inputs .a, b., got 1"):
+        with self.assertRaisesRegex(
+            weir.InvalidArgumentError, "MatMul takes 2 inputs .a, b., got 1"
+        ):
             self.g.op("MatMul", self.x)
         with self.assertRaisesRegex(weir.InvalidArgumentError, "no attribute 'transpose'"):
             self.g.op("MatMul", self.x, self.x, transpose=True)
-        with self.assertRaisesRegex(TypeError, "Cast: attribute DstT: unknown element type 'int31'"):
+        with self.assertRaisesRegex(
+            TypeError, "Cast: attribute DstT: unknown element type 'int31'"
+        ):
             self.g.op("Cast", self.x, DstT="int31")
-        with self.assertRaisesRegex(TypeError, "argument b: expected an array of float32, got int64"):
+        with self.assertRaisesRegex(
+            TypeError, "argument b: expected an array of float32, got int64"
+        ):
             self.g.op("MatMul", self.x, np.ones([2, 2], "int64"))
         with self.assertRaisesRegex(TypeError, "argument values is a list"):
             self.g.op("ConcatV2", self.x, 0)

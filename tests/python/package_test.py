@@ -15,9 +15,16 @@ import weir
 class PackageTest(cases.Case):
     def python(self, code, **environment):
         """Runs a program in a new process; returns what it prints."""
-        environment = dict(os.environ, PYTHONPATH=os.path.join(cases.ROOT, "python"), **environment)
-        return subprocess.run([sys.executable, "-c", code], env=environment, check=True,
-                              stdout=subprocess.PIPE, universal_newlines=True).stdout.strip()
+        environment = dict(os.environ, **environment)
+        paths = [os.path.join(cases.ROOT, "python"), os.environ.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(paths)
+        return subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            check=True,
+            stdout=subprocess.PIPE,
+            universal_newlines=True,
+        ).stdout.strip()
 
     def test_import_loads_neither_numpy_nor_the_library(self):
         code = "import sys, weir; print('numpy' in sys.modules, 'libtensorflow' in open('/proc/self/maps').read())"
@@ -32,10 +39,14 @@ class PackageTest(cases.Case):
         self.assertIn("WEIR_LIBRARY", self.python(code, WEIR_LIBRARY="/absent/libtensorflow.so.2"))
 
     def test_program_ends_with_objects_of_all_kinds(self):
-        code = ("import numpy, weir\ng = weir.Graph()\nx = g.placeholder()\nv = g.variable('v')\n"
-                "t = weir.Optimizer(g, 'Adam').minimize(v * 2.0)\nsaver = weir.Saver(g)\n"
-                "s = weir.Session(g)\ns.initialize()\na = s.run(v)\n"
-                "b = s.run(g.op('Neg', x), {x: numpy.ones(100000, 'float32')})\nprint('end')")
+        code = (
+            "import numpy, weir\ng = weir.Graph()\nx = g.placeholder()\nv = g.variable('v')\n"
+            "t = weir.Optimizer(g, 'Adam').minimize(v * 2.0)\nsaver = weir.Saver(g)\n"
+            "s = weir.Session(g)\ns.initialize()\na = s.run(v)\n"
+            "b = s.run(g.op('Neg', x), {x: numpy.ones(100000, 'float32')})\n"
+            "k = s.step(g.op('Identity', x), [x])(numpy.ones(100000, 'float32'))\n"
+            "def f(): return g, s, b, k, saver, t\nf.f = f\nprint('end')"
+        )
         self.assertEqual(self.python(code), "end")
 
     def test_every_function_is_in_the_library(self):
@@ -49,18 +60,29 @@ class PackageTest(cases.Case):
         if not library or not os.path.exists(library):
             self.skipTest("WEIR_LIBRARY names no file")
         script = os.path.join(cases.ROOT, "python", "build_wheel.py")
-        built = subprocess.run([sys.executable, script, library, "--out", self.folder], check=True,
-                               stdout=subprocess.PIPE, universal_newlines=True).stdout.strip()
+        built = subprocess.run(
+            [sys.executable, script, library, "--out", self.folder],
+            check=True,
+            stdout=subprocess.PIPE,
+            universal_newlines=True,
+        ).stdout.strip()
         self.assertRegex(os.path.basename(built), r"weir-[\d.]+-py3-none-manylinux_2_\d+_\w+\.whl")
         with zipfile.ZipFile(built) as wheel:
             wheel.extractall(self.path("installed"))
         environment = {k: v for k, v in os.environ.items() if k != "WEIR_LIBRARY"}
-        environment["PYTHONPATH"] = self.path("installed")
-        code = ("import weir\ng = weir.Graph()\nprint(weir.Session(g).run(g.constant(2.0) * 3.0))\n"
-                "print(*{line.split()[-1] for line in open('/proc/self/maps') if '.so' in line})")
-        value, *loaded = subprocess.run([sys.executable, "-c", code], env=environment, check=True,
-                                        stdout=subprocess.PIPE, universal_newlines=True
-                                        ).stdout.split()
+        paths = [self.path("installed"), os.environ.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(paths)
+        code = (
+            "import weir\ng = weir.Graph()\nprint(weir.Session(g).run(g.constant(2.0) * 3.0))\n"
+            "print(*{line.split()[-1] for line in open('/proc/self/maps') if '.so' in line})"
+        )
+        value, *loaded = subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            check=True,
+            stdout=subprocess.PIPE,
+            universal_newlines=True,
+        ).stdout.split()
         self.assertEqual(value, "6.0")
         folder = self.path("installed/weir")
         inside = {name for name in os.listdir(folder) if ".so" in name}

@@ -12,8 +12,22 @@ import numpy as np
 import weir
 from weir._arrays import shared
 
-TYPES = ("float32", "float64", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16",
-         "uint32", "uint64", "bool", "complex64", "complex128")
+TYPES = (
+    "float32",
+    "float64",
+    "float16",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "bool",
+    "complex64",
+    "complex128",
+)
 
 
 class SessionTest(cases.Case):
@@ -49,11 +63,13 @@ class SessionTest(cases.Case):
         t = self.g.placeholder("string", None)
         joined = self.g.op("StringJoin", [t, t])
         got = self.session.run(joined, {t: [["a", "\u00e9"], [b"\0\xff", "x" * 40]]})
-        self.assertEqual(got.tolist(),
-                         [[b"aa", "\u00e9\u00e9".encode()], [b"\0\xff\0\xff", b"x" * 80]])
+        self.assertEqual(
+            got.tolist(), [[b"aa", "\u00e9\u00e9".encode()], [b"\0\xff\0\xff", b"x" * 80]]
+        )
         self.assertEqual(self.session.run(joined, {t: "one"}).item(), b"oneone")
-        self.assertEqual(self.session.run(joined, {t: np.array(["a", "bc"])}).tolist(),
-                         [b"aa", b"bcbc"])
+        self.assertEqual(
+            self.session.run(joined, {t: np.array(["a", "bc"])}).tolist(), [b"aa", b"bcbc"]
+        )
         with self.assertRaisesRegex(TypeError, "expected a string or bytes, got 'int'"):
             self.session.run(joined, {t: [1]})
 

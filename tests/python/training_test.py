@@ -108,7 +108,9 @@ class TrainingTest(cases.Case):
         v = g.variable("v", initial_value=np.array([1, 2], "int64"), trainable=False)
         w = g.variable("w", initial_value=v.value + 1, use_resource=False)
         s = g.variable("s", initial_value="text")
-        self.assertEqual((v.dtype, v.shape, w.op.type, s.dtype), ("int64", (2,), "VariableV2", "string"))
+        self.assertEqual(
+            (v.dtype, v.shape, w.op.type, s.dtype), ("int64", (2,), "VariableV2", "string")
+        )
         self.assertEqual(g.variables("trainable_variables"), [w, s])
         with weir.Session(g) as session:
             session.run(v.initializer)
