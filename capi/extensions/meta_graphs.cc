@@ -20,7 +20,7 @@ absl::StatusOr<std::string> Import(Graph& graph, absl::string_view bytes, const 
   return meta.saver ? meta.saver->ToBytes() : "";
 }
 
-absl::StatusOr<std::string> Export(const Graph& graph, weir_saver* saver, const char* options) {
+absl::StatusOr<std::string> Export(TF_Graph* graph, weir_saver* saver, const char* options) {
   MetaGraphOptions meta;
   OptionReader reader(options);
   reader.Read("tags", &meta.tags);
@@ -31,7 +31,8 @@ absl::StatusOr<std::string> Export(const Graph& graph, weir_saver* saver, const 
     const MutexLock lock(saver->mutex);
     meta.saver = saver->saver.def();
   }
-  std::string bytes = SerializeMetaGraph(graph, meta);
+  const MutexLock lock(graph->mutex);
+  std::string bytes = SerializeMetaGraph(*graph->graph, meta);
   if (bytes.empty()) return InvalidArgument("the graph is too large to be serialized (2 GiB)");
   return bytes;
 }
@@ -66,8 +67,7 @@ void weir_graph_import_meta_graph(TF_Graph* graph, const TF_Buffer* meta_graph_d
 void weir_graph_export_meta_graph(TF_Graph* graph, weir_saver* saver, const char* options,
                                   TF_Buffer* meta_graph_def, TF_Status* status) {
   if (!HaveAll("weir_graph_export_meta_graph", {graph, meta_graph_def}, status)) return;
-  const weir::MutexLock lock(graph->mutex);
-  const auto bytes = weir::capi::Export(*graph->graph, saver, options);
+  const auto bytes = weir::capi::Export(graph, saver, options);
   SetStatus(status, bytes.status());
   if (bytes.ok()) weir::capi::SetBuffer(*bytes, meta_graph_def);
 }
