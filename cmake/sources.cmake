@@ -108,6 +108,7 @@ weir_library(weir_core_file
     core/io/file.cc
     core/io/file_posix.cc
     core/io/memory_folder.cc
+    core/io/record_frame.cc
   PRECOMPILED library)
 
 weir_library(weir_core_proto_file
@@ -1782,6 +1783,11 @@ weir_library(weir_onnx
   OPTIONS -O1 -freorder-functions
   PRECOMPILED graph)
 
+weir_library(weir_session_chrome_trace
+  NEEDS weir_proto_graph_proto
+  SOURCES session/runtime/chrome_trace.cc
+  PRECOMPILED kernel)
+
 weir_library(weir_tools_cli
   NEEDS
     weir_proto_example_proto
@@ -1870,7 +1876,6 @@ weir_library(weir_tools_cli
     tools/model/model_summary.cc
     tools/ops/missing_ops.cc
     tools/ops/ops.cc
-    tools/run/chrome_trace.cc
     tools/run/feeds.cc
     tools/run/machine_limits.cc
     tools/run/node_cost.cc
@@ -1902,6 +1907,7 @@ weir_program(weir_tools_weir
     weir_onnx
     weir_proto_onnx_proto
     weir_session_checkpoint
+    weir_session_chrome_trace
     weir_session
     weir_kernels_builtin
     weir_core_bundle
@@ -1922,9 +1928,9 @@ weir_program(weir_tools_weir
     weir_core_file
     weir_core_text_proto
     weir_core_tensor_slice
-    weir_proto_uniform_quant_ops_attr_proto
     weir_proto_meta_graph_proto
     weir_proto_bundle_proto
+    weir_proto_uniform_quant_ops_attr_proto
     weir_proto_graph_proto
     weir_third_party_highway
     weir_core_runtime
@@ -2050,6 +2056,7 @@ weir_program(weir_tools_weir-serve
     weir_core_npy
     weir_onnx
     weir_proto_onnx_proto
+    weir_session_chrome_trace
     weir_rpc_client
     weir_rpc_cluster_server
     weir_rpc_file_access
@@ -2165,52 +2172,128 @@ weir_installed_programs(weir_tools_weir-serve
     share/zsh/site-functions/_weir
     "completion zsh")
 
+weir_protos(weir_proto_api_def_proto
+  PROTOS proto/api_def.proto
+  NEEDS weir_proto_graph_proto)
+
 weir_library(weir_capi_tensorflow
   NEEDS
     weir_proto_graph_proto
+    weir_proto_bundle_proto
+    weir_core_generate_version
+    weir_proto_api_def_proto
     weir_proto_step_stats_proto
     weir_proto_config_proto
-    weir_proto_bundle_proto
     weir_proto_meta_graph_proto
     weir_proto_event_proto
   SOURCES
+    capi/api_def_map.cc
+    capi/api_def_text.cc
+    capi/attr_values.cc
     capi/buffer.cc
     capi/deprecated_session.cc
     capi/description.cc
     capi/devices.cc
     capi/evaluate.cc
+    capi/extensions/checkpoints.cc
+    capi/extensions/collections.cc
+    capi/extensions/initializer_text.cc
+    capi/extensions/meta_graphs.cc
+    capi/extensions/models.cc
+    capi/extensions/optimizer_text.cc
+    capi/extensions/optimizers.cc
+    capi/extensions/options.cc
+    capi/extensions/savers.cc
+    capi/extensions/tensors.cc
+    capi/extensions/traces.cc
+    capi/extensions/variables.cc
     capi/function.cc
     capi/get_attr.cc
     capi/gradients.cc
     capi/graph.cc
     capi/import.cc
+    capi/kernel_builder.cc
+    capi/kernel_construction.cc
+    capi/kernel_context.cc
+    capi/kernel_list.cc
+    capi/kernel_step.cc
     capi/library.cc
+    capi/op_definition.cc
     capi/operation.cc
     capi/partial_run.cc
+    capi/plugins.cc
     capi/saved_model.cc
+    capi/server.cc
     capi/session.cc
+    capi/session_run.cc
+    capi/shape_inference.cc
     capi/status.cc
+    capi/step_cache.cc
+    capi/summary.cc
     capi/tensor.cc
     capi/tstring.cc
     capi/while_loop.cc
   INCLUDES capi
   PRECOMPILED kernel)
 
+weir_library(weir_capi_eager
+  NEEDS
+    weir_proto_graph_proto
+    weir_proto_bundle_proto
+    weir_core_generate_version
+    weir_proto_api_def_proto
+    weir_proto_step_stats_proto
+    weir_proto_config_proto
+    weir_proto_meta_graph_proto
+    weir_proto_event_proto
+  SOURCES
+    capi/eager/callable.cc
+    capi/eager/context.cc
+    capi/eager/context_api.cc
+    capi/eager/direct_value.cc
+    capi/eager/execute.cc
+    capi/eager/executor.cc
+    capi/eager/executor_api.cc
+    capi/eager/functions.cc
+    capi/eager/handle.cc
+    capi/eager/infer_shapes.cc
+    capi/eager/op.cc
+    capi/eager/op_attrs.cc
+    capi/eager/program.cc
+    capi/eager/recorder.cc
+    capi/eager/signature.cc
+  INCLUDES capi
+  PRECOMPILED kernel)
+
 weir_installed_library(weir_capi
-  DESCRIPTION "TensorFlow's C API on Weir"
-  LIBRARIES weir_capi_tensorflow weir_rpc_run_metadata weir_proto_config_proto
+  DESCRIPTION "TensorFlow's C API on Weir, and Weir's own"
+  LIBRARIES
+    weir_capi_eager
+    weir_capi_tensorflow
+    weir_proto_api_def_proto
+    weir_rpc_run_metadata
+    weir_proto_config_proto
+    weir_session_chrome_trace
   REQUIRES weir
-  HEADERS tensorflow/c/c_api.h
+  HEADERS
+    tensorflow/c/c_api.h
+    tensorflow/c/c_api_experimental.h
+    tensorflow/c/eager/c_api.h
+    tensorflow/c/eager/c_api_experimental.h
+    tensorflow/c/kernels.h
+    tensorflow/c/ops.h
+    weir/c_api.h
   INCLUDES capi
   FLAGS -Wl,--exclude-libs,libweir_capi.a
   SHARED_FLAGS -Wl,--as-needed
   NEEDS
     weir_proto_graph_proto
+    weir_proto_bundle_proto
+    weir_core_generate_version
+    weir_proto_api_def_proto
     weir_proto_step_stats_proto
     weir_proto_config_proto
-    weir_proto_bundle_proto
     weir_proto_meta_graph_proto
     weir_proto_event_proto
-    weir_proto_example_proto
-    weir_core_generate_version)
+    weir_proto_example_proto)
 

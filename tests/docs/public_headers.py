@@ -40,12 +40,12 @@ def includes(name):
 
 
 def listed():
-    """The headers that tools/install/BUILD lists, of all libraries but the C API."""
+    """The headers that tools/install/BUILD lists, of all libraries but the C APIs."""
     with open(os.path.join(ROOT, "tools/install/BUILD"), encoding="utf-8") as build:
         calls = [node for node in ast.walk(ast.parse(build.read())) if isinstance(node, ast.Call)]
-    lists = [word.value for call in calls for word in call.keywords if word.arg == "headers"]
-    headers = [h for names in lists for h in ast.literal_eval(names)]
-    return [h.removeprefix("weir/") for h in headers if h.startswith("weir/")]
+    targets = [{word.arg: word.value for word in call.keywords} for call in calls]
+    lists = [t["headers"] for t in targets if "headers" in t and t["name"].value != "weir_capi"]
+    return [h.removeprefix("weir/") for names in lists for h in ast.literal_eval(names)]
 
 
 def installed():

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Builds examples/from_source, a project that builds Weir as a part of itself.
-#   from_source_test.sh cmake            configures everything, and builds two small libraries
-#   from_source_test.sh bazel            analyzes everything
-#   from_source_test.sh cmake|bazel --full    builds everything that the program needs, and runs it:
-#                                             half an hour on one core
+#   from_source_test.sh cmake                 configures everything, and builds two small libraries
+#   from_source_test.sh bazel                 analyzes everything
+#   from_source_test.sh cmake|bazel --full    builds all that the program needs, and runs it; takes as
+#                                             long as the first build of Weir
 set -eu
 by=$1 full=${2:-}
 root=$(cd "$(dirname "$(realpath "$0")")/../.." && pwd)
