@@ -19,7 +19,9 @@ absl::StatusOr<std::string> RunTraced(TF_Session* session, const Request& reques
   if (session->is_closed) return absl::CancelledError("Session has been closed.");
   if (output_values == nullptr && !request.fetches.empty())
     return InvalidArgument("the array for the values of outputs is null");
-  WEIR_ASSIGN_OR_RETURN(const Tensors values, FeedValues(request.feeds, input_values));
+  DataTypes types;
+  for (const Output& feed : request.feeds) types.push_back(feed.dtype());
+  WEIR_ASSIGN_OR_RETURN(const Tensors values, FeedValues(types, input_values));
   WEIR_ASSIGN_OR_RETURN(const Step step,
                         session->session->Prepare(request.feeds, request.fetches, request.targets));
   std::vector<NodeTrace> trace;
