@@ -27,14 +27,14 @@ absl::StatusOr<const WeirServerFunctions*> LoadServerLibrary() {
   if (handle == nullptr) {
     const char* const why = dlerror();
     return Unimplemented(
-        "TF_NewServer needs the package libweir_server, which has ", kLibrary,
+        "TF_NewServer needs the package libweir-server, which has ", kLibrary,
         "; or run `weir serve --cluster`. The loader says: ", why == nullptr ? "nothing" : why);
   }
   const auto get = reinterpret_cast<WeirServerLibraryFn>(dlsym(handle, "WeirServerLibrary"));
   const WeirServerFunctions* const found = get == nullptr ? nullptr : get();
   if (found == nullptr || found->version != kWeirServerVersion) {
     return Unimplemented("TF_NewServer: the installed ", kLibrary, " is of another version; ",
-                         "install the package libweir_server of this one");
+                         "install the package libweir-server of this one");
   }
   return loaded = found;
 }

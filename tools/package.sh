@@ -6,8 +6,9 @@
 #   libweir-dev             headers, the static library, and files for pkg-config and CMake
 #   libweir-tensorflow2     libtensorflow.so.2: TensorFlow's C API, for bindings of other languages
 #   libweir-tensorflow-dev  its headers, and files for pkg-config and CMake
+#   libweir-server          servers for TF_NewServer
 #
-# and of that library a tarball, laid out as TensorFlow's own.
+# and of libtensorflow.so.2 a tarball, laid out as TensorFlow's own.
 #
 #   tools/package.sh               to dist/
 #   tools/package.sh --out DIR     to another folder
@@ -30,7 +31,7 @@ done
 install_packages dpkg-dev
 bash tools/fetch_sources.sh
 say "Building (the first build takes about twenty minutes on two cores)"
-bazel build //tools/install:tree //tools/install:shared //tools/install:tensorflow ||
+bazel build //tools/install:tree //tools/install:shared //tools/install:tensorflow //tools/install:server ||
   die "The build failed; see the first error above."
 
 version=$(cat VERSION)
@@ -122,3 +123,6 @@ take libweir-tensorflow-dev tensorflow include 'lib/*.so' lib/pkgconfig lib/cmak
 pack libweir-tensorflow-dev libdevel "libweir-tensorflow2 (= $version)" \
   "TensorFlow's C API: development files
  Headers, and files for pkg-config and CMake."
+take libweir-server server lib
+pack libweir-server libs '' "TensorFlow's C API: servers
+ What TF_NewServer of libweir-tensorflow2 loads."

@@ -82,7 +82,7 @@ void TFE_ContextSetServerDef(TFE_Context* ctx, int keep_alive_secs, const void* 
   if (!HaveAll("TFE_ContextSetServerDef", {ctx, proto}, status)) return;
   SetStatus(status,
             weir::Unimplemented("TFE_ContextSetServerDef: a context has the devices of its ",
-                                "process; servers are in the package libweir_server"));
+                                "process; servers are in the package libweir-server"));
 }
 
 TFE_TensorHandle* TFE_TensorHandleCopyToDevice(TFE_TensorHandle* h, TFE_Context* ctx,

@@ -48,7 +48,7 @@ TEST(Context, HasNoServers) {
   Eager eager;
   TFE_ContextSetServerDef(eager.context(), 0, "", 0, eager.status());
   EXPECT_EQ(eager.code(), TF_UNIMPLEMENTED);
-  EXPECT_THAT(eager.message(), HasSubstr("libweir_server"));
+  EXPECT_THAT(eager.message(), HasSubstr("libweir-server"));
 }
 
 TEST(Context, RecordsWhenOpsRan) {

@@ -152,7 +152,7 @@ TEST(Server, NeedsItsLibrary) {
   const StatusPtr status(TF_NewStatus());
   EXPECT_EQ(TF_NewServer("", 0, status.get()), nullptr);
   EXPECT_EQ(TF_GetCode(status.get()), TF_UNIMPLEMENTED);
-  EXPECT_THAT(TF_Message(status.get()), HasSubstr("package libweir_server"));
+  EXPECT_THAT(TF_Message(status.get()), HasSubstr("package libweir-server"));
 }
 
 }  // namespace

@@ -109,7 +109,14 @@ def _shared_library_impl(ctx):
     )
     return [
         DefaultInfo(files = depset([out]), runfiles = ctx.runfiles([out])),
-        SharedLibrary(file = out, links = [ctx.attr.soname, ctx.label.name + ".so"]),
+        SharedLibrary(
+            file = out,
+            links = [
+                link
+                for link in [ctx.attr.soname, ctx.label.name + ".so"]
+                if link != ctx.attr.file
+            ],
+        ),
     ]
 
 _shared_library = rule(
