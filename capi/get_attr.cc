@@ -91,6 +91,32 @@ using weir::capi::NodeOf;
 using weir::capi::SetBuffer;
 using weir::capi::SetStatus;
 
+int TF_OperationGetNumAttrs(TF_Operation* oper) {
+  if (!HaveAll("TF_OperationGetNumAttrs", {oper})) return -1;
+  return static_cast<int>(NodeOf(oper)->attrs().size());
+}
+
+int TF_OperationGetAttrNameLength(TF_Operation* oper, int i) {
+  if (!HaveAll("TF_OperationGetAttrNameLength", {oper})) return -1;
+  const weir::AttrMap& attrs = NodeOf(oper)->attrs();
+  if (i >= 0 && i < static_cast<int>(attrs.size()))
+    return static_cast<int>(attrs.begin()[i].first.size());
+  weir::capi::LogMisuse("TF_OperationGetAttrNameLength", absl::StrCat("no attribute ", i));
+  return -1;
+}
+
+void TF_OperationGetAttrName(TF_Operation* oper, int i, char* output, TF_Status* status) {
+  if (!HaveAll("TF_OperationGetAttrName", {oper, output}, status)) return;
+  const weir::AttrMap& attrs = NodeOf(oper)->attrs();
+  if (i < 0 || i >= static_cast<int>(attrs.size())) {
+    return SetStatus(status, absl::OutOfRangeError(absl::StrCat("Operation '", NodeOf(oper)->name(),
+                                                                "' has no attribute ", i, " among ",
+                                                                attrs.size())));
+  }
+  attrs.begin()[i].first.copy(output, std::string::npos);
+  SetStatus(status, absl::OkStatus());
+}
+
 TF_AttrMetadata TF_OperationGetAttrMetadata(TF_Operation* oper, const char* attr_name,
                                             TF_Status* status) {
   TF_AttrMetadata metadata = {};

@@ -80,7 +80,8 @@ class Importer {
     for (const proto::NodeDef& node : def_.node()) taken.insert(node.name());
     for (const proto::NodeDef& node : def_.node()) {
       if (graph_.FindNode(InGraph(node.name())) == nullptr) continue;
-      if (!options_.uniquify_names) {
+      // Within a prefix TensorFlow makes a second node of the name, which no GraphDef may have.
+      if (!options_.uniquify_names && import_.prefix.empty()) {
         return InvalidArgument("Node name '", InGraph(node.name()),
                                "' already exists in the Graph");
       }

@@ -3,7 +3,10 @@
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
+#include "weir/capi/objects.h"
+#include "weir/core/io/graph_io.h"
 #include "weir/kernels/lib/backend.h"
+#include "weir/proto/op_def.pb.h"
 
 namespace weir::capi {
 
@@ -20,6 +23,16 @@ bool IsOpName(absl::string_view name) {
     begins = c == '>';
   }
   return !begins;
+}
+
+// Returns whether two ops have the same arguments and attributes.
+bool AreSame(const OpSpec& a, const OpSpec& b) {
+  const auto bytes = [](const OpSpec& op) {
+    proto::OpDef def;
+    OpToProto(op, &def);
+    return def.SerializeAsString();
+  };
+  return bytes(a) == bytes(b);
 }
 
 }  // namespace
@@ -45,6 +58,10 @@ absl::Status Plugins::AddOp(OpSpec op) {
   if (!IsOpName(op.name()))
     return InvalidArgument("'", op.name(), "' is no name of an op: it is not in CamelCase");
   WEIR_RETURN_IF_ERROR(Annotate(op.Resolve(), absl::StrCat("op '", op.name(), "'")));
+  // TensorFlow, loaded after this library into the global scope, registers ops of its own here, and
+  // ends the process if it cannot.
+  const OpSpec* const built_in = BuiltinOps().Find(op.name());
+  if (built_in != nullptr && AreSame(op, *built_in)) return absl::OkStatus();
   const MutexLock lock(mutex_);
   if (ops_.Find(op.name()) != nullptr)
     return AlreadyExists("Op with name ", op.name(), " is already registered");
@@ -61,8 +78,9 @@ absl::Status Plugins::AddOp(OpSpec op) {
 absl::Status Plugins::AddKernel(PluginKernel kernel) {
   const bool is_for_cpu = kernel.device == kCpu.name();
   if (is_for_cpu && BuiltinOps().Find(kernel.op) != nullptr) {
-    return Unimplemented("Op ", kernel.op, " is built in: plug-ins register kernels of their own ",
-                         "ops only");
+    LogMisuse("TF_RegisterKernelBuilder",
+              absl::StrCat("op ", kernel.op, " is built in, and keeps its own kernel"));
+    return absl::OkStatus();
   }
   const std::string op = kernel.op;
   const MutexLock lock(mutex_);

@@ -46,9 +46,12 @@ class Plugins {
   const OpRegistry& ops() const { return ops_; }
   const KernelRegistry& kernels() const { return kernels_; }
 
-  // Adds an op. INVALID_ARGUMENT for a mistake in it, ALREADY_EXISTS if there is one of its name.
+  // Adds an op. INVALID_ARGUMENT for a mistake in it, ALREADY_EXISTS if there is another of its
+  // name; OK if a built-in op is the same.
   absl::Status AddOp(OpSpec op);
-  // Adds a kernel. UNIMPLEMENTED if it is for the CPU and a built-in op.
+  // Adds a kernel. One for the CPU and a built-in op is ignored, with a line in the log:
+  // TensorFlow, loaded after this library into the global scope, registers kernels of its own here,
+  // and ends the process if it cannot.
   absl::Status AddKernel(PluginKernel kernel);
 
   // Returns the ops in the order of their registration, from the one with this number on.

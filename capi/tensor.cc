@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "weir/capi/objects.h"
+#include "weir/core/io/graph_io.h"
 
 namespace weir::capi {
 
@@ -143,8 +144,14 @@ TF_Tensor* TF_NewTensor(TF_DataType type, const int64_t* dims, int num_dims, voi
     release.Call();
     return nullptr;
   }
-  const size_t alignment =
+  // TensorFlow copies what is not aligned for vectors, and gives it back at once. Weir's kernels
+  // read elements at any address of their type: only what is cheaper to copy than to share is
+  // copied.
+  constexpr size_t kSmall = 4096;
+  const size_t own =
       checked->first == weir::DT_STRING ? alignof(TF_TString) : weir::ElementSize(checked->first);
+  const size_t alignment =
+      len <= kSmall && checked->first != weir::DT_STRING ? TF_TensorDefaultAlignment() : own;
   if (reinterpret_cast<uintptr_t>(data) % alignment != 0) {
     TF_Tensor* const copy = weir::capi::Allocated(*checked, len);
     if (copy != nullptr) std::memcpy(copy->data, data, len);
@@ -167,6 +174,20 @@ TF_Tensor* TF_AllocateTensor(TF_DataType type, const int64_t* dims, int num_dims
   if (tensor == nullptr)
     LogMisuse("TF_AllocateTensor", checked.ok() ? "out of memory" : checked.status().message());
   return tensor;
+}
+
+size_t TF_TensorDefaultAlignment(void) { return 64; }
+
+void TF_TensorFromProto(const TF_Buffer* from, TF_Tensor* to, TF_Status* status) {
+  if (!HaveAll("TF_TensorFromProto", {from, to}, status)) return;
+  const auto run = [&]() -> absl::Status {
+    WEIR_ASSIGN_OR_RETURN(weir::Tensor value, weir::TensorFromBytes(weir::capi::BytesOf(from)));
+    WEIR_ASSIGN_OR_RETURN(TF_Tensor* const tensor, weir::capi::NewTensor(std::move(value)));
+    *to = std::move(*tensor);
+    delete tensor;
+    return absl::OkStatus();
+  };
+  SetStatus(status, run());
 }
 
 TF_Tensor* TF_TensorMaybeMove(TF_Tensor* tensor) {

@@ -26,6 +26,24 @@ class Attr : public ::testing::Test {
   Api api_;
 };
 
+TEST_F(Attr, Names) {
+  TF_Operation* const p = api_.Placeholder("p");
+  ASSERT_EQ(TF_OperationGetNumAttrs(p), 2);
+  std::string names;
+  for (int i = 0; i < 2; ++i) {
+    std::string name(static_cast<size_t>(TF_OperationGetAttrNameLength(p, i)), ' ');
+    TF_OperationGetAttrName(p, i, name.data(), api_.status());
+    EXPECT_EQ(api_.code(), TF_OK) << api_.message();
+    names += name + " ";
+  }
+  EXPECT_EQ(names, "dtype shape ");
+  char none[] = "unchanged";
+  TF_OperationGetAttrName(p, 2, none, api_.status());
+  EXPECT_EQ(api_.code(), TF_OUT_OF_RANGE);
+  EXPECT_STREQ(none, "unchanged");
+  EXPECT_EQ(TF_OperationGetAttrNameLength(p, -1), -1);
+}
+
 TEST_F(Attr, TypeAndShape) {
   const std::vector<int64_t> shape = {5, -1};
   TF_Operation* const p = api_.Placeholder("p", &shape);

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "weir/proto/tensor.pb.h"
 #include "weir/tests/capi/api.h"
 
 // Expected values and sizes are those of TensorFlow 2.21's library.
@@ -41,6 +42,42 @@ TEST(Tensor, SharesTheCallersMemoryAndGivesItBack) {
   EXPECT_EQ(released, 0);
   TF_DeleteTensor(tensor);
   EXPECT_EQ(released, 1);
+}
+
+TEST(Tensor, CopiesSmallMemoryThatIsNotAlignedForVectors) {
+  alignas(64) static float values[2048] = {0, 1};
+  int released = 0;
+  const auto release = [](void*, size_t, void* count) { ++*static_cast<int*>(count); };
+  const int64_t small = 3, large = 2000;
+  const TensorPtr copy(TF_NewTensor(TF_FLOAT, &small, 1, values + 1, 12, release, &released));
+  EXPECT_EQ(released, 1);
+  EXPECT_NE(TF_TensorData(copy.get()), values + 1);
+  EXPECT_EQ(FloatAt(copy), 1);
+  EXPECT_TRUE(TF_TensorIsAligned(copy.get()));
+  EXPECT_EQ(TF_TensorDefaultAlignment(), 64);
+  TensorPtr shared(TF_NewTensor(TF_FLOAT, &large, 1, values + 1, 8000, release, &released));
+  EXPECT_EQ(TF_TensorData(shared.get()), values + 1);
+  shared.reset();
+  EXPECT_EQ(released, 2);
+}
+
+TEST(Tensor, FromProto) {
+  proto::TensorProto message;
+  message.set_dtype(proto::DT_FLOAT);
+  message.mutable_tensor_shape()->add_dim()->set_size(2);
+  message.add_float_val(7);  // of both elements
+  const std::string bytes = message.SerializeAsString();
+  const BufferPtr buffer(TF_NewBufferFromString(bytes.data(), bytes.size()));
+  const TensorPtr tensor = Floats({1}, {0});
+  const StatusPtr status(TF_NewStatus());
+  TF_TensorFromProto(buffer.get(), tensor.get(), status.get());
+  EXPECT_EQ(TF_GetCode(status.get()), TF_OK) << TF_Message(status.get());
+  EXPECT_EQ(TF_Dim(tensor.get(), 0), 2);
+  EXPECT_EQ(FloatAt(tensor, 1), 7);
+  const BufferPtr wrong(TF_NewBufferFromString("?", 1));
+  TF_TensorFromProto(wrong.get(), tensor.get(), status.get());
+  EXPECT_EQ(TF_GetCode(status.get()), TF_INVALID_ARGUMENT);
+  EXPECT_EQ(FloatAt(tensor, 1), 7);
 }
 
 TEST(Tensor, CopiesUnalignedMemory) {

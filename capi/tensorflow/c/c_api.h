@@ -180,6 +180,12 @@ typedef struct TF_AttrMetadata {
   int64_t total_size;
 } TF_AttrMetadata;
 
+// Return the number of attributes, the length of the name of one of them (-1 if there is none), and
+// the name, without a zero at its end. OUT_OF_RANGE for an index that no attribute has.
+TF_CAPI_EXPORT extern int TF_OperationGetNumAttrs(TF_Operation* oper);
+TF_CAPI_EXPORT extern int TF_OperationGetAttrNameLength(TF_Operation* oper, int i);
+TF_CAPI_EXPORT extern void TF_OperationGetAttrName(TF_Operation* oper, int i, char* output,
+                                                   TF_Status* status);
 // Describes an attribute. INVALID_ARGUMENT if the operation does not have it.
 TF_CAPI_EXPORT extern TF_AttrMetadata TF_OperationGetAttrMetadata(TF_Operation* oper,
                                                                   const char* attr_name,

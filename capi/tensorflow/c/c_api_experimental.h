@@ -13,6 +13,40 @@
 extern "C" {
 #endif
 
+// Has no effect: Weir has no XLA. Its own compiler of steps is always on.
+TF_CAPI_EXPORT extern void TF_EnableXLACompilation(TF_SessionOptions* options,
+                                                   unsigned char enable);
+
+// ---- checkpoints
+
+// The tensors of a checkpoint. Thread-safe, but for its deletion.
+typedef struct TF_CheckpointReader TF_CheckpointReader;
+
+// Opens the checkpoint that was saved with this prefix, of either version. NOT_FOUND if there is
+// none, DATA_LOSS if it is damaged. The caller deletes it; null is allowed.
+TF_CAPI_EXPORT extern TF_CheckpointReader* TF_NewCheckpointReader(const char* filename,
+                                                                  TF_Status* status);
+TF_CAPI_EXPORT extern void TF_DeleteCheckpointReader(TF_CheckpointReader* reader);
+// Return whether there is such a tensor, the number of tensors, and the name of one of them, in the
+// order of names, which the reader owns; null if there is none.
+TF_CAPI_EXPORT extern int TF_CheckpointReaderHasTensor(TF_CheckpointReader* reader,
+                                                       const char* name);
+TF_CAPI_EXPORT extern int TF_CheckpointReaderSize(TF_CheckpointReader* reader);
+TF_CAPI_EXPORT extern const char* TF_CheckpointReaderGetVariable(TF_CheckpointReader* reader,
+                                                                 int index);
+// Return the type of a tensor (0 if there is none), the number of its dimensions (-1), and the
+// first `num_dims` of them. NOT_FOUND if there is no such tensor.
+TF_CAPI_EXPORT extern TF_DataType TF_CheckpointReaderGetVariableDataType(
+    TF_CheckpointReader* reader, const char* name);
+TF_CAPI_EXPORT extern int TF_CheckpointReaderGetVariableNumDims(TF_CheckpointReader* reader,
+                                                                const char* name);
+TF_CAPI_EXPORT extern void TF_CheckpointReaderGetVariableShape(TF_CheckpointReader* reader,
+                                                               const char* name, int64_t* dims,
+                                                               int num_dims, TF_Status* status);
+// Returns a tensor, verified by its checksum; the caller deletes it. NOT_FOUND, DATA_LOSS.
+TF_CAPI_EXPORT extern TF_Tensor* TF_CheckpointReaderGetTensor(TF_CheckpointReader* reader,
+                                                              const char* name, TF_Status* status);
+
 // ---- shapes of an op's outputs
 
 // A shape and a type. num_dims of -1 is an unknown rank, a dimension of -1 unknown, a type of 0

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "tensorflow/c/c_api_macros.h"
+#include "tensorflow/c/tf_buffer.h"
 #include "tensorflow/c/tf_datatype.h"
 #include "tensorflow/c/tf_status.h"
 #include "tensorflow/c/tf_tstring.h"
@@ -31,8 +32,9 @@ typedef struct TF_AllocatorAttributes {
 typedef struct TF_Tensor TF_Tensor;
 
 // Returns a tensor on `len` bytes of the caller, without a copy. They are given to `deallocator`
-// when no tensor uses them any more, also after an error; memory that is not aligned for the type
-// is copied, and given back at once. Null if a dimension is negative, if the elements need more
+// when no tensor uses them any more, also after an error; memory that is not aligned for the type,
+// and up to 4096 bytes that are not aligned for vectors (TF_TensorDefaultAlignment), are copied and
+// given back at once. Null if a dimension is negative, if the elements need more
 // than `len` bytes or the type is unknown. The deallocator may be called from any thread.
 TF_CAPI_EXPORT extern TF_Tensor* TF_NewTensor(
     TF_DataType, const int64_t* dims, int num_dims, void* data, size_t len,
@@ -61,6 +63,11 @@ TF_CAPI_EXPORT extern int64_t TF_TensorElementCount(const TF_Tensor* tensor);
 TF_CAPI_EXPORT extern void TF_TensorBitcastFrom(const TF_Tensor* from, TF_DataType type,
                                                 TF_Tensor* to, const int64_t* new_dims,
                                                 int num_new_dims, TF_Status* status);
+// Replaces a tensor by the value of a serialized TensorProto. INVALID_ARGUMENT if it is none.
+TF_CAPI_EXPORT extern void TF_TensorFromProto(const TF_Buffer* from, TF_Tensor* to,
+                                              TF_Status* status);
+// The alignment of what TF_AllocateTensor returns, in bytes.
+TF_CAPI_EXPORT extern size_t TF_TensorDefaultAlignment(void);
 // Returns whether the elements are 64-byte aligned.
 TF_CAPI_EXPORT extern TF_Bool TF_TensorIsAligned(const TF_Tensor*);
 
