@@ -1,8 +1,11 @@
 #include <dlfcn.h>
 
 #include <map>
+#include <tuple>
 
 #include "absl/strings/match.h"
+#include "tensorflow/c/kernels.h"
+#include "tensorflow/c/ops.h"
 #include "weir/capi/objects.h"
 #include "weir/capi/plugins.h"
 #include "weir/core/io/graph_io.h"
@@ -18,6 +21,12 @@ namespace weir::capi {
 
 namespace {
 
+// One function of each source that plug-ins call: a program that is linked statically, and loads
+// plug-ins, has these sources though it calls none of them itself.
+[[gnu::used]] constexpr std::tuple kCalledByPlugins{
+    &TF_NewOpDefinitionBuilder,       &TF_NewShapeHandle, &TF_NewKernelBuilder,
+    &TF_OpKernelConstruction_GetName, &TF_GetInput,       &TF_GetStepId};
+
 // Returns the loader's error, with what to do about a library made for TensorFlow's own library.
 absl::Status LoadError(absl::string_view why) {
   const bool needs_tensorflow = absl::StrContains(why, "libtensorflow_framework") ||
@@ -25,9 +34,9 @@ absl::Status LoadError(absl::string_view why) {
                                 absl::StrContains(why, "N10tensorflow") ||
                                 absl::StrContains(why, "N3tsl");
   if (!needs_tensorflow) return absl::NotFoundError(why);
-  return NotFound(why, ". This library has ops in C++ for TensorFlow's own library, which Weir ",
-                  "cannot load: it loads ops and kernels that are registered by the functions of ",
-                  "tensorflow/c/ops.h and tensorflow/c/kernels.h");
+  return NotFound(why, ". This library needs TensorFlow's own library, as all with ops in C++ do, ",
+                  "and cannot be loaded: Weir loads ops and kernels that are registered by the ",
+                  "functions of tensorflow/c/ops.h and tensorflow/c/kernels.h");
 }
 
 // Loads a library and returns the serialized OpList of what it registers.

@@ -71,7 +71,8 @@ TEST(Plugin, OfOpsInCppIsRefusedWithTheReason) {
   EXPECT_EQ(TF_GetCode(status.get()), TF_NOT_FOUND);
   EXPECT_THAT(TF_Message(status.get()),
               HasSubstr("undefined symbol: _ZN10tensorflow8OpKernelD1Ev"));
-  EXPECT_THAT(TF_Message(status.get()), HasSubstr("ops in C++ for TensorFlow's own library"));
+  EXPECT_THAT(TF_Message(status.get()),
+              HasSubstr("needs TensorFlow's own library, as all with ops in C++ do"));
   EXPECT_THAT(TF_Message(status.get()), HasSubstr("tensorflow/c/kernels.h"));
   EXPECT_EQ(TF_LoadLibrary("/nonexistent.so", status.get()), nullptr);
   EXPECT_STREQ(TF_Message(status.get()),
