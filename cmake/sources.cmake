@@ -1417,7 +1417,7 @@ weir_installed_library(weir_rpc
     weir_core_generate_version)
 
 weir_library(weir_tools_element_text
-  SOURCES tools/lib/element_text.cc
+  SOURCES tools/lib/csv.cc tools/lib/element_text.cc
   OPTIONS -O1 -freorder-functions
   PRECOMPILED tool)
 
@@ -1733,7 +1733,6 @@ weir_library(weir_tools_left_out_ops
 weir_library(weir_tools_value_files
   NEEDS weir_proto_graph_proto weir_proto_bundle_proto weir_proto_example_proto
   SOURCES
-    tools/lib/csv.cc
     tools/lib/example_value.cc
     tools/lib/file_contents.cc
     tools/lib/gzip.cc
