@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "tensorflow/c/c_api_experimental.h"
 #include "weir/tests/capi/api.h"
 
 namespace weir::capi_test {
@@ -17,6 +18,15 @@ TEST(Devices, ListTheCpu) {
   EXPECT_EQ(api.code(), TF_INVALID_ARGUMENT);
   EXPECT_EQ(TF_DeviceListMemoryBytes(nullptr, 0, api.status()), -1);
   TF_DeleteDeviceList(list);
+  TF_DeleteSession(session, api.status());
+}
+
+TEST(Devices, XlaIsNoError) {
+  Api api;
+  const SessionOptionsPtr options(TF_NewSessionOptions());
+  TF_EnableXLACompilation(options.get(), 1);
+  TF_Session* const session = TF_NewSession(api.graph(), options.get(), api.status());
+  EXPECT_NE(session, nullptr) << api.message();
   TF_DeleteSession(session, api.status());
 }
 

@@ -170,6 +170,7 @@ bool AllowsNull(const std::string& name) {
                                               "TF_StringGetSize",
                                               "TF_StringGetType",
                                               "TF_StringInit",
+                                              "TF_TensorDefaultAlignment",
                                               "TF_Version",
                                               "TF_NewBuffer",
                                               "TF_NewGraph",
