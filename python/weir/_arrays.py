@@ -69,6 +69,8 @@ def as_array(value, dtype: Optional[int] = None):
     if dtype is not None:
         wanted = numpy_dtype(dtype)
         array = numpy.asarray(value)
+        if array is value and array.dtype == wanted and array.flags.c_contiguous:
+            return array
         if array.dtype != wanted:
             if isinstance(value, numpy.ndarray) or not _converts(array.dtype, wanted):
                 raise TypeError("expected an array of %s, got %s" % (wanted, array.dtype))
