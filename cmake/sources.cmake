@@ -2190,6 +2190,7 @@ weir_library(weir_capi_tensorflow
     capi/api_def_text.cc
     capi/attr_values.cc
     capi/buffer.cc
+    capi/checkpoint_reader.cc
     capi/deprecated_session.cc
     capi/description.cc
     capi/devices.cc
@@ -2295,4 +2296,3 @@ weir_installed_library(weir_capi
     weir_proto_meta_graph_proto
     weir_proto_event_proto
     weir_proto_example_proto)
-

@@ -13,7 +13,8 @@ TOP_HEADERS = {"weir.h": "session/weir.h", "proto.h": "proto/proto.h"}  # as "we
 
 # Headers that are installed only because public headers include them. The formulas of random numbers
 # and of optimizers (kernels/) are of use to the authors of backends.
-DETAILS = {"core/tensor/memory_quota.h", "core/tensor/mutex.h", "core/graph/name_index.h", "core/graph/per_thread.h",
+DETAILS = {"core/tensor/api.h", "core/tensor/memory_quota.h", "core/tensor/mutex.h",
+           "core/graph/name_index.h", "core/graph/per_thread.h",
            "kernels/lib/philox.h", "kernels/lib/training-inl.h", "kernels/lib/training.h", "rpc/cluster/cluster_spec.h",
            "rpc/lib/call.h", "rpc/lib/graph_policy.h", "rpc/lib/master_options.h", "rpc/lib/memory_reservation.h",
            "rpc/lib/request_numbers.h", "rpc/lib/response_limit.h",

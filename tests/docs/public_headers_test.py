@@ -1,11 +1,32 @@
 #!/usr/bin/env python3
 """weir.h is the list of public headers: it includes each installed header, except those that need
-other libraries (tools/install/BUILD lists them) and details of the public ones."""
+other libraries (tools/install/BUILD lists them) and details of the public ones. What libweir.so has
+of them, and nothing else, is exported (core/tensor/api.h)."""
 
+import glob
+import os
+import re
 import sys
 
 import public_headers
 from public_headers import DETAILS
+
+# Of libraries that are only static.
+STATIC = ("rpc/", "proto/", "core/tensor/memory_quota.h")
+OPENS = re.compile(r"^namespace (WEIR_API )?weir \{", re.MULTILINE)
+
+
+def wrong_exports(installed):
+    """Yields headers that export and should not, or the other way round."""
+    for path in glob.glob(os.path.join(public_headers.ROOT, "**/*.h"), recursive=True):
+        name = os.path.relpath(path, public_headers.ROOT)
+        if name.startswith(("bazel-", "tests/", "build/")):
+            continue
+        with open(path, encoding="utf-8") as header:
+            opened = OPENS.findall(header.read())
+        exported = name in installed and not name.startswith(STATIC)
+        if any(bool(api) != exported for api in opened):
+            yield "%s: write namespace %sweir" % (name, "WEIR_API " if exported else "")
 
 
 def main():
@@ -17,6 +38,7 @@ def main():
                for h in sorted(DETAILS & (public | listed) | DETAILS - installed)]
     faults += ["weir.h includes %s, and tools/install/BUILD lists it too" % h
                for h in sorted(public & listed)]
+    faults += sorted(wrong_exports(installed))
     print("\n".join(faults + ["%d public headers, %d faults" % (len(public), len(faults))]))
     return 1 if faults or not public else 0
 

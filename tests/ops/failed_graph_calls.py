@@ -260,7 +260,7 @@ def argument(parameter, where):
 def calls(namespace, text, header, class_name=None):
     """Yields (name, statement, length) for every builder."""
     for head, body in declarations(text):
-        match = re.match(r"(?:inline )?namespace ([\w:]*)$", head)
+        match = re.match(r"(?:inline )?namespace (?:WEIR_API )?([\w:]*)$", head)
         if match and body is not None:
             yield from calls(namespace + match.group(1) + "::", body, header)
             continue
