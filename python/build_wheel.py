@@ -3,9 +3,9 @@
 
     build_wheel.py LIBRARY [--out FOLDER]
 
-LIBRARY is libtensorflow.so.2.*, as tools/package.sh and //tools/install:libtensorflow build it. The
-libraries that it needs and that the policy of manylinux does not expect on every system are put
-beside it, with their licenses. Prints the path of the wheel, whose platform tag says the oldest C
+LIBRARY is libtensorflow.so.2.*, the target //tools/install:libtensorflow. The libraries that it
+needs and that the policy of manylinux does not expect on every system are put beside it, with their
+licenses. Prints the path of the wheel, whose platform tag says the oldest C
 library that it runs with. Equal inputs give equal bytes. Uses readelf, and nothing from PyPI.
 """
 
