@@ -11,7 +11,7 @@ what=("$@")
 [[ " $* " == *" //"* ]] || what+=(//...)
 # Tests of shared libraries, which need source packages of Debian.
 if [ $# = 0 ]; then
-  bash tools/fetch_sources.sh && what+=(//tests/shared) || say "The shared libraries are not tested."
+  bash tools/fetch_sources.sh && what+=(//tests/shared //tests/python) || say "The shared libraries are not tested."
 fi
 
 # Recorded conformance cases, if they are next to the project; tests/tools/case/cases_test.cc runs
