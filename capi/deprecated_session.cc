@@ -168,3 +168,8 @@ void TF_PRun(TF_DeprecatedSession* session, const char* handle, const char** inp
                  handles->outputs.data(), outputs, noutputs, handles->targets.data(), ntargets,
                  status);
 }
+
+TF_DeviceList* TF_DeprecatedSessionListDevices(TF_DeprecatedSession* session, TF_Status* status) {
+  if (!HaveAll("TF_DeprecatedSessionListDevices", {session}, status)) return nullptr;
+  return TF_SessionListDevices(session->session, status);
+}

@@ -76,7 +76,7 @@ std::string Summary(const OpSpec& op);
 
 }  // namespace weir::capi
 
-struct TF_Status {
+struct TSL_Status {  // TF_Status, as clients declare it
   absl::Status status;
   std::string message;  // with a zero at its end
 };

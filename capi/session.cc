@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "tensorflow/c/c_api_experimental.h"
 #include "weir/capi/plugins.h"
 #include "weir/proto/config.pb.h"
 
@@ -79,11 +78,6 @@ void TF_SetConfig(TF_SessionOptions* options, const void* proto, size_t proto_le
   if (proto == nullptr) proto_len = 0;
   SetStatus(status,
             weir::capi::SetConfig({static_cast<const char*>(proto), proto_len}, &options->options));
-}
-
-void TF_EnableXLACompilation(TF_SessionOptions* options, unsigned char enable) {
-  static_cast<void>(enable);
-  HaveAll("TF_EnableXLACompilation", {options});
 }
 
 TF_Session* TF_NewSession(TF_Graph* graph, const TF_SessionOptions* opts, TF_Status* status) {

@@ -59,6 +59,19 @@ void TF_SetStatusFromIOError(TF_Status* s, int error_code, const char* context) 
   SetStatus(s, absl::ErrnoToStatus(error_code, context == nullptr ? "" : context));
 }
 
+void TF_SetPayload(TF_Status* s, const char* key, const char* value) {
+  if (weir::capi::HaveAll("TF_SetPayload", {s, key, value}))
+    s->status.SetPayload(key, absl::Cord(value));
+}
+
+void TF_ForEachPayload(const TF_Status* s, TF_PayloadVisitor visitor, void* capture) {
+  if (!weir::capi::HaveAll("TF_ForEachPayload", {s, reinterpret_cast<const void*>(visitor)}))
+    return;
+  s->status.ForEachPayload([&](absl::string_view key, const absl::Cord& value) {
+    visitor(std::string(key).c_str(), std::string(value).c_str(), capture);
+  });
+}
+
 TF_Code TF_GetCode(const TF_Status* s) {
   return s == nullptr ? TF_INVALID_ARGUMENT : static_cast<TF_Code>(s->status.code());
 }

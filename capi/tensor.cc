@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -193,7 +194,9 @@ void TF_TensorFromProto(const TF_Buffer* from, TF_Tensor* to, TF_Status* status)
 TF_Tensor* TF_TensorMaybeMove(TF_Tensor* tensor) {
   if (!HaveAll("TF_TensorMaybeMove", {tensor})) return nullptr;
   constexpr int kOwn = 2;  // of the buffer: by `buffer` and by `value`
-  const bool is_own = tensor->buffer && tensor->buffer->holders() <= kOwn;
+  // Memory of a caller, which has no allocator, is given back to its deallocator.
+  const bool is_own =
+      tensor->buffer && tensor->buffer->allocator() != nullptr && tensor->buffer->holders() <= kOwn;
   return is_own ? tensor : nullptr;
 }
 
@@ -225,6 +228,20 @@ void* TF_TensorData(const TF_Tensor* tensor) {
 
 int64_t TF_TensorElementCount(const TF_Tensor* tensor) {
   return HaveAll("TF_TensorElementCount", {tensor}) ? tensor->shape.num_elements() : -1;
+}
+
+void TF_SetShape(TF_Tensor* tensor, const int64_t* dims, int num_dims) {
+  if (!HaveAll("TF_SetShape", {tensor})) return;
+  const auto shape = weir::capi::ShapeOf(dims, std::max(num_dims, 0));
+  if (num_dims < 0 || !shape.ok() || !shape->IsFullyDefined() ||
+      shape->num_elements() != tensor->shape.num_elements()) {
+    return LogMisuse("TF_SetShape",
+                     absl::StrCat("no shape for the elements of ", tensor->shape.ToString()));
+  }
+  tensor->shape = *shape;
+  if (tensor->value.initialized())
+    tensor->value =
+        weir::Tensor(tensor->dtype, *shape, tensor->value.buffer(), tensor->value.raw());
 }
 
 void TF_TensorBitcastFrom(const TF_Tensor* from, TF_DataType type, TF_Tensor* to,

@@ -34,9 +34,23 @@ Kernel::Run RunToEnd(Kernel::Run run) {
   };
 }
 
+// The value of a reference to a queue, a table or another resource of TensorFlow's first ops: its
+// container and name.
+absl::Status ReadHandle(KernelContext& c) {
+  const Tensor& value = c.input(0);
+  const ResourceHandle* const handle = value.dtype() == DT_RESOURCE && value.num_elements() == 1
+                                           ? value.data<ResourceHandle>()
+                                           : nullptr;
+  if (handle == nullptr || handle->resource == nullptr) return c.variable(0).status();
+  const std::string& container = handle->container;
+  c.SetOutput(
+      0, Tensor::Vector<std::string>({container.empty() ? "localhost" : container, handle->name}));
+  return absl::OkStatus();
+}
+
 absl::Status ReadVariable(KernelContext& c) {
   VariableState* const variable = c.variable_or_null(0);
-  if (variable == nullptr) return c.variable(0).status();
+  if (variable == nullptr) return ReadHandle(c);
   const MutexLock lock(variable->mutex());
   if (!variable->initialized()) return variable->Uninitialized();
   WEIR_RETURN_IF_ERROR(CheckReachable(c, 0, *variable));

@@ -61,10 +61,11 @@ TEST_F(Function, RoundTripsAndIsListed) {
   TF_GraphCopyFunction(api_.graph(), made.get(), nullptr, api_.status());  // equal
   EXPECT_EQ(api_.code(), TF_OK) << api_.message();
   ASSERT_EQ(TF_GraphNumFunctions(api_.graph()), 1);
-  TF_Function* got = nullptr;
-  EXPECT_EQ(TF_GraphGetFunctions(api_.graph(), &got, 4, api_.status()), 1);
-  EXPECT_STREQ(TF_FunctionName(got), "Square");
-  TF_DeleteFunction(got);
+  TF_Function* got[4];
+  EXPECT_EQ(TF_GraphGetFunctions(api_.graph(), got, 4, api_.status()), 1);
+  EXPECT_STREQ(TF_FunctionName(got[0]), "Square");
+  EXPECT_EQ(got[1], nullptr);
+  TF_DeleteFunction(got[0]);
   const FunctionPtr other = Make();
   TF_GraphCopyFunction(api_.graph(), other.get(), nullptr, api_.status());
   EXPECT_EQ(api_.code(), TF_INVALID_ARGUMENT);

@@ -211,7 +211,8 @@ void CallWithNull(const std::string& name, R (*function)(A...)) {
 // These take an object away, or return an argument.
 bool Consumes(const std::string& name) {
   return name.rfind("TF_Delete", 0) == 0 || name == "TF_FinishOperation" ||
-         name == "TF_TensorMaybeMove" || name == "TF_GraphDebugString";
+         name == "TF_FinishOperationLocked" || name == "TF_TensorMaybeMove" ||
+         name == "TF_GraphDebugString";
 }
 
 template <class R, class... A>

@@ -84,7 +84,7 @@ __attribute__((constructor)) static void RegisterOps(void) {
   TF_DeleteStatus(status);
 }
 
-void TF_InitKernel(void) {
+TF_CAPI_EXPORT void TF_InitKernel(void) {
   TF_Status* status = TF_NewStatus();
   TF_KernelBuilder* kernel =
       TF_NewKernelBuilder("PluginScale", "CPU", &CreateScale, &ComputeScale, &free);

@@ -80,6 +80,54 @@ TEST(Tensor, FromProto) {
   EXPECT_EQ(FloatAt(tensor, 1), 7);
 }
 
+TEST(Status, HasPayloads) {
+  const StatusPtr status(TF_NewStatus());
+  TF_SetStatus(status.get(), TF_CANCELLED, "cancel");
+  TF_SetPayload(status.get(), "type/a", "value");
+  std::string seen;
+  TF_ForEachPayload(
+      status.get(),
+      [](const char* key, const char* value, void* to) {
+        *static_cast<std::string*>(to) += std::string(key) + "=" + value;
+      },
+      &seen);
+  EXPECT_EQ(seen, "type/a=value");
+  EXPECT_STREQ(TF_Message(status.get()), "cancel");
+}
+
+TEST(Tensor, TakesAnotherShape) {
+  const TensorPtr tensor = Floats({2, 3}, {1, 2, 3, 4, 5, 6});
+  const int64_t three[] = {3, 2}, five[] = {5};
+  TF_SetShape(tensor.get(), three, 2);
+  EXPECT_EQ(TF_Dim(tensor.get(), 0), 3);
+  TF_SetShape(tensor.get(), five, 1);
+  EXPECT_EQ(TF_NumDims(tensor.get()), 2);
+  EXPECT_EQ(FloatAt(tensor, 5), 6);
+}
+
+TEST(Tensor, OnlyOwnMemoryMoves) {
+  alignas(64) float values[2] = {1, 2};
+  const int64_t two = 2;
+  const auto release = [](void*, size_t, void*) {};
+  const TensorPtr shared(TF_NewTensor(TF_FLOAT, &two, 1, values, 8, release, nullptr));
+  EXPECT_EQ(TF_TensorMaybeMove(shared.get()), nullptr);
+  const TensorPtr own = Floats({2}, {1, 2});
+  EXPECT_EQ(TF_TensorMaybeMove(own.get()), own.get());
+}
+
+TEST(String, HasTensorFlowsNames) {
+  TF_TString string;
+  TF_TString_Init(&string);
+  TF_TString_Copy(&string, "a longer string than fits inside", 32);
+  EXPECT_EQ(TF_TString_GetSize(&string), 32);
+  EXPECT_EQ(TF_TString_GetType(&string), TF_TSTR_LARGE);
+  EXPECT_GE(TF_TString_GetCapacity(&string), 32);
+  EXPECT_STREQ(TF_TString_GetDataPointer(&string), "a longer string than fits inside");
+  TF_TString_AssignView(&string, "view", 4);
+  EXPECT_EQ(TF_TString_GetType(&string), TF_TSTR_VIEW);
+  TF_TString_Dealloc(&string);
+}
+
 TEST(Tensor, CopiesUnalignedMemory) {
   alignas(4) char bytes[9] = {};
   int released = 0;

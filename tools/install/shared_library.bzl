@@ -76,9 +76,6 @@ def _shared_library_impl(ctx):
     ctx.actions.write(params, "\n".join(
         [
             "-shared",
-            # It links equal functions once: three percent, which ld.bfd cannot save.
-            "-fuse-ld=gold",
-            "-Wl,--icf=safe",
             "-o",
             out.path,
             "-Wl,-soname," + ctx.attr.soname,

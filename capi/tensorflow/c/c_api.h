@@ -72,6 +72,10 @@ TF_CAPI_EXPORT extern void TF_GraphGetTensorShape(TF_Graph* graph, TF_Output out
 // Begins an operation. The type and the name are checked by TF_FinishOperation.
 TF_CAPI_EXPORT extern TF_OperationDescription* TF_NewOperation(TF_Graph* graph, const char* op_type,
                                                                const char* oper_name);
+// Same. Clients that lock TensorFlow's graph themselves call it.
+TF_CAPI_EXPORT extern TF_OperationDescription* TF_NewOperationLocked(TF_Graph* graph,
+                                                                     const char* op_type,
+                                                                     const char* oper_name);
 TF_CAPI_EXPORT extern void TF_SetDevice(TF_OperationDescription* desc, const char* device);
 // Add the next argument: one tensor, or a list of them.
 TF_CAPI_EXPORT extern void TF_AddInput(TF_OperationDescription* desc, TF_Output input);
@@ -136,6 +140,8 @@ TF_CAPI_EXPORT extern void TF_SetAttrValueProto(TF_OperationDescription* desc,
 // is then unchanged.
 TF_CAPI_EXPORT extern TF_Operation* TF_FinishOperation(TF_OperationDescription* desc,
                                                        TF_Status* status);
+TF_CAPI_EXPORT extern TF_Operation* TF_FinishOperationLocked(TF_OperationDescription* desc,
+                                                             TF_Status* status);
 
 // Return what an operation is: its name, op, requested device ("" for none), and its inputs and
 // outputs. References have the types of their values plus 100.
@@ -407,6 +413,8 @@ TF_CAPI_EXPORT extern uint64_t TF_DeviceListIncarnation(const TF_DeviceList* lis
 typedef struct TF_DeprecatedSession TF_DeprecatedSession;
 TF_CAPI_EXPORT extern TF_DeprecatedSession* TF_NewDeprecatedSession(const TF_SessionOptions*,
                                                                     TF_Status* status);
+TF_CAPI_EXPORT extern TF_DeviceList* TF_DeprecatedSessionListDevices(TF_DeprecatedSession* session,
+                                                                     TF_Status* status);
 TF_CAPI_EXPORT extern void TF_CloseDeprecatedSession(TF_DeprecatedSession*, TF_Status* status);
 TF_CAPI_EXPORT extern void TF_DeleteDeprecatedSession(TF_DeprecatedSession*, TF_Status* status);
 // UNIMPLEMENTED: sessions do not share state.
@@ -545,6 +553,10 @@ TF_CAPI_EXPORT extern TF_Library* TF_LoadLibrary(const char* library_filename, T
 // handle.
 TF_CAPI_EXPORT extern TF_Buffer TF_GetOpList(TF_Library* lib_handle);
 TF_CAPI_EXPORT extern void TF_DeleteLibraryHandle(TF_Library* lib_handle);
+
+// Is UNIMPLEMENTED: the files of Weir are those of the system.
+TF_CAPI_EXPORT extern void TF_RegisterFilesystemPlugin(const char* plugin_filename,
+                                                       TF_Status* status);
 
 // A server of a cluster's task. The first call loads libweir_server.so, which the package of that
 // name has; without it TF_NewServer is UNIMPLEMENTED, so that there is no server.

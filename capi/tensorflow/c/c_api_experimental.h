@@ -17,6 +17,21 @@ extern "C" {
 TF_CAPI_EXPORT extern void TF_EnableXLACompilation(TF_SessionOptions* options,
                                                    unsigned char enable);
 
+// Has no effect: colocations are always checked when a session places its nodes.
+TF_CAPI_EXPORT extern void TF_ImportGraphDefOptionsSetValidateColocationConstraints(
+    TF_ImportGraphDefOptions* opts, unsigned char enable);
+// Has no effect: Weir has no flags of a program's command line.
+TF_CAPI_EXPORT extern void TF_InitMain(const char* usage, int* argc, char*** argv);
+// Returns a serialized ConfigProto with so many CPU devices, of which Weir has one. XLA and the
+// memory of GPUs are noted in it, and have no effect. The caller deletes it.
+TF_CAPI_EXPORT extern TF_Buffer* TF_CreateConfig(unsigned char enable_xla_compilation,
+                                                 unsigned char gpu_memory_allow_growth,
+                                                 unsigned int num_cpu_devices);
+// Is UNIMPLEMENTED, so that there is nothing to delete.
+TF_CAPI_EXPORT extern TF_Library* TF_LoadPluggableDeviceLibrary(const char* library_filename,
+                                                                TF_Status* status);
+TF_CAPI_EXPORT extern void TF_DeletePluggableDeviceLibraryHandle(TF_Library* lib_handle);
+
 // ---- checkpoints
 
 // The tensors of a checkpoint. Thread-safe, but for its deletion.

@@ -11,7 +11,7 @@ extern "C" {
 
 // A status, which functions that can fail fill in. It may be used again after an error: every call
 // overwrites it. One thread at a time may use a status.
-typedef struct TF_Status TF_Status;
+typedef struct TSL_Status TF_Status;
 
 // The codes of errors, those of google.rpc.Code.
 typedef enum TF_Code {
@@ -43,6 +43,14 @@ TF_CAPI_EXPORT extern void TF_SetStatus(TF_Status* s, TF_Code code, const char* 
 // Sets the status of a failed system call from its errno; `context` begins the message.
 TF_CAPI_EXPORT extern void TF_SetStatusFromIOError(TF_Status* s, int error_code,
                                                    const char* context);
+
+// Attaches a value to an error under a key, which is a URL of its type. Payloads are not in the
+// message. None is attached to TF_OK.
+TF_CAPI_EXPORT extern void TF_SetPayload(TF_Status* s, const char* key, const char* value);
+// Calls `visitor` with each of them; null for the status or the visitor does nothing.
+typedef void (*TF_PayloadVisitor)(const char* key, const char* value, void* capture);
+TF_CAPI_EXPORT extern void TF_ForEachPayload(const TF_Status* s, TF_PayloadVisitor visitor,
+                                             void* capture);
 
 // Returns the code; TF_INVALID_ARGUMENT for null.
 TF_CAPI_EXPORT extern TF_Code TF_GetCode(const TF_Status* s);

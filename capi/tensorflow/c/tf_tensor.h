@@ -44,7 +44,8 @@ TF_CAPI_EXPORT extern TF_Tensor* TF_NewTensor(
 // frees them with TF_StringDealloc before it deletes the tensor.
 TF_CAPI_EXPORT extern TF_Tensor* TF_AllocateTensor(TF_DataType, const int64_t* dims, int num_dims,
                                                    size_t len);
-// Returns the tensor if nobody shares its elements, and leaves it to the caller; null otherwise.
+// Returns the tensor if it has memory of its own, which nobody shares, and leaves it to the caller;
+// null otherwise.
 TF_CAPI_EXPORT extern TF_Tensor* TF_TensorMaybeMove(TF_Tensor* tensor);
 // Null is allowed.
 TF_CAPI_EXPORT extern void TF_DeleteTensor(TF_Tensor*);
@@ -58,6 +59,9 @@ TF_CAPI_EXPORT extern size_t TF_TensorByteSize(const TF_Tensor*);
 TF_CAPI_EXPORT extern void* TF_TensorData(const TF_Tensor*);
 TF_CAPI_EXPORT extern int64_t TF_TensorElementCount(const TF_Tensor* tensor);
 
+// Gives a tensor another shape of as many elements. A shape that needs more is refused, with a line
+// on stderr.
+TF_CAPI_EXPORT extern void TF_SetShape(TF_Tensor* tensor, const int64_t* dims, int num_dims);
 // Lets `to` share the elements of `from`, as another type or shape of as many bytes.
 // INVALID_ARGUMENT for other sizes, and for strings and resources unless the type is the same.
 TF_CAPI_EXPORT extern void TF_TensorBitcastFrom(const TF_Tensor* from, TF_DataType type,

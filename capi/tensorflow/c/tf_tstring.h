@@ -76,6 +76,26 @@ TF_CAPI_EXPORT extern size_t TF_StringGetCapacity(const TF_TString* str);
 // Frees what the string owns; it is then empty.
 TF_CAPI_EXPORT extern void TF_StringDealloc(TF_TString* tstr);
 
+// The names under which clients find the same functions in TensorFlow's headers.
+static inline void TF_TString_Init(TF_TString* t) { TF_StringInit(t); }
+static inline void TF_TString_Copy(TF_TString* dst, const char* src, size_t size) {
+  TF_StringCopy(dst, src, size);
+}
+static inline void TF_TString_AssignView(TF_TString* dst, const char* src, size_t size) {
+  TF_StringAssignView(dst, src, size);
+}
+static inline const char* TF_TString_GetDataPointer(const TF_TString* str) {
+  return TF_StringGetDataPointer(str);
+}
+static inline TF_TString_Type TF_TString_GetType(const TF_TString* str) {
+  return TF_StringGetType(str);
+}
+static inline size_t TF_TString_GetSize(const TF_TString* str) { return TF_StringGetSize(str); }
+static inline size_t TF_TString_GetCapacity(const TF_TString* str) {
+  return TF_StringGetCapacity(str);
+}
+static inline void TF_TString_Dealloc(TF_TString* str) { TF_StringDealloc(str); }
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif
