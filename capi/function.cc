@@ -1,14 +1,9 @@
 #include "weir/core/io/function_library.h"
 
 #include <algorithm>
-#include <set>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
-#include "absl/strings/str_format.h"
+#include "weir/capi/function_def.h"
 #include "weir/capi/objects.h"
-#include "weir/core/import/edges.h"
-#include "weir/core/io/crc32c.h"
 #include "weir/core/io/graph_io.h"
 #include "weir/core/io/proto_values.h"
 #include "weir/proto/function.pb.h"
@@ -24,130 +19,34 @@ namespace weir::capi {
 
 namespace {
 
-// What TF_GraphToFunction takes.
-struct FunctionArguments {
-  std::string name;
-  bool append_hash;
-  std::vector<Node*> nodes;  // of the body
-  Outputs inputs, outputs;
-  const char* const* output_names;  // null: those of the nodes
-};
-
-// Makes a function by way of a graph that has a placeholder for each input.
-class FunctionMaker {
- public:
-  FunctionMaker(const FunctionArguments& args, const Graph& graph)
-      : args_(args), graph_(graph), body_(args.nodes.begin(), args.nodes.end()) {}
-
-  absl::StatusOr<proto::FunctionDef> Make() {
-    for (Node* node : args_.nodes) taken_.insert(node->name());
-    for (const Output& input : args_.inputs) WEIR_RETURN_IF_ERROR(AddPlaceholder(input));
-    for (Node* node : args_.nodes) WEIR_RETURN_IF_ERROR(AddNode(*node));
-    if (graph_.functions() != nullptr) graph_.functions()->ToProto(part_.mutable_library());
-    Graph body;
-    WEIR_RETURN_IF_ERROR(ImportGraphDef(body, part_).status());
-    Outputs inputs, results;
-    for (const Output& input : args_.inputs)
-      inputs.emplace_back(body.FindNode(placeholders_.at(input)));
-    for (const Output& output : args_.outputs) {
-      WEIR_ASSIGN_OR_RETURN(results.emplace_back(), InBody(output, body));
+// Converts the inputs or the outputs of a function.
+absl::StatusOr<Outputs> EndsOf(const TF_Output* ends, int count, const Graph& graph,
+                               absl::string_view kind, const char* function) {
+  if (count < 0 || (ends == nullptr && count > 0))
+    return InvalidArgument("no array of ", count, " ", kind, "s");
+  Outputs converted;
+  for (int i = 0; i < count; ++i) {
+    absl::StatusOr<Output> end = OutputOf(ends[i], graph);
+    if (end.ok() && IsRef(end->node->output_type(end->index))) {
+      end = InvalidArgument("Output ", end->index, " of node '", end->node->name(),
+                            "' has a reference type ",
+                            DataTypeName(end->node->output_type(end->index)));
     }
-    Graph holder;
-    WEIR_RETURN_IF_ERROR(DefineFunction(holder, args_.name, body, inputs, results));
-    proto::FunctionDef def = *holder.functions()->FindDef(args_.name);
-    WEIR_RETURN_IF_ERROR(NameOutputs(&def));
-    if (args_.append_hash) {
-      def.mutable_signature()->set_name(
-          absl::StrFormat("%s_%08x", args_.name, Crc32c(DeterministicBytes(def))));
+    if (!end.ok()) {
+      return absl::Status(
+          end.status().code(),
+          absl::StrCat(end.status().message(), "\n\tEncountered while processing ", kind, " ", i,
+                       kind == "input" ? " into" : " from", " function '", function, "'"));
     }
-    return def;
+    converted.push_back(*end);
   }
-
- private:
-  absl::Status AddPlaceholder(const Output& input) {
-    std::string name = input.node->name();
-    for (int i = 1; !taken_.insert(name).second; ++i)
-      name = absl::StrCat(input.node->name(), "_", i);
-    if (!placeholders_.try_emplace(input, name).second)
-      return InvalidArgument("TF_Output ", input.name(),
-                             " appears more than once in the input list");
-    proto::NodeDef* const node = part_.add_node();
-    node->set_name(name);
-    node->set_op("Placeholder");
-    AttrToProto(AttrValue(input.dtype()), &(*node->mutable_attr())["dtype"]);
-    AttrToProto(AttrValue(input.shape()), &(*node->mutable_attr())["shape"]);
-    return absl::OkStatus();
-  }
-
-  absl::Status AddNode(const Node& node) {
-    proto::NodeDef* const def = part_.add_node();
-    NodeToProto(node, def);
-    def->clear_input();
-    for (int i = 0; i < node.num_inputs(); ++i) {
-      const Output& input = node.input(i);
-      const auto it = placeholders_.find(input);
-      if (it == placeholders_.end() && !IsInBody(input.node)) {
-        return InvalidArgument("Input ", i, ", '", input.name(), "', of node '", node.name(),
-                               "' in function '", args_.name,
-                               "' is not available. You might need to include it in inputs or "
-                               "include its source node in the body");
-      }
-      def->add_input(it == placeholders_.end() ? input.name() : it->second);
-    }
-    for (const Node* control : node.control_inputs()) {
-      const auto it = std::find_if(args_.inputs.begin(), args_.inputs.end(),
-                                   [&](const Output& input) { return input.node == control; });
-      if (it == args_.inputs.end() && !IsInBody(control)) {
-        return InvalidArgument("The source of control edge ", control->name(), " -> ", node.name(),
-                               " is not in the body. Encountered while creating function '",
-                               args_.name, "'");
-      }
-      def->add_input("^" + (it == args_.inputs.end() ? control->name() : placeholders_.at(*it)));
-    }
-    return absl::OkStatus();
-  }
-
-  bool IsInBody(const Node* node) const { return body_.contains(node); }
-
-  absl::StatusOr<Output> InBody(const Output& output, const Graph& body) const {
-    const auto it = placeholders_.find(output);
-    if (it != placeholders_.end()) return Output(body.FindNode(it->second));
-    if (IsInBody(output.node)) return Output(body.FindNode(output.node->name()), output.index);
-    return InvalidArgument("TF_Output ", output.name(), " is neither in the function body nor ",
-                           "among function inputs. Encountered while creating function '",
-                           args_.name, "'");
-  }
-
-  absl::Status NameOutputs(proto::FunctionDef* def) const {
-    if (args_.output_names == nullptr) return absl::OkStatus();
-    std::map<std::string, std::string> results;
-    for (int i = 0; i < def->signature().output_arg_size(); ++i) {
-      const char* const name = args_.output_names[i];
-      if (name == nullptr) return InvalidArgument("the name of output ", i, " is null");
-      auto* const arg = def->mutable_signature()->mutable_output_arg(i);
-      if (!results.try_emplace(name, def->ret().at(arg->name())).second) {
-        return InvalidArgument("Cannot have duplicate output names. Name '", name,
-                               "' appears more than once in 'output_names' array.");
-      }
-      arg->set_name(name);
-    }
-    def->mutable_ret()->clear();
-    for (const auto& [name, tensor] : results) (*def->mutable_ret())[name] = tensor;
-    return absl::OkStatus();
-  }
-
-  const FunctionArguments& args_;
-  const Graph& graph_;
-  const absl::flat_hash_set<const Node*> body_;
-  proto::GraphDef part_;
-  std::set<std::string> taken_;
-  absl::flat_hash_map<Output, std::string> placeholders_;
-};
+  return converted;
+}
 
 // Returns the nodes of a function's body: those given, or all that make no input.
 absl::StatusOr<std::vector<Node*>> BodyNodes(const Graph& graph, int count,
                                              const TF_Operation* const* operations,
-                                             const Outputs& inputs) {
+                                             const Outputs& inputs, const char* function) {
   std::vector<Node*> nodes;
   if (count >= 0) {
     WEIR_ASSIGN_OR_RETURN(const auto given, TargetsOf(operations, count, graph));
@@ -158,19 +57,34 @@ absl::StatusOr<std::vector<Node*>> BodyNodes(const Graph& graph, int count,
     const bool is_input = std::any_of(inputs.begin(), inputs.end(), [&](const Output& input) {
       return input.node == node.get();
     });
-    if (!is_input) nodes.push_back(node.get());
+    if (!is_input) {
+      nodes.push_back(node.get());
+    } else if (node->num_outputs() != 1) {
+      return InvalidArgument(
+          "When `num_opers` is set to -1, nodes referenced in `inputs` must have a single output. ",
+          "Node ", node->name(), " has ", node->num_outputs(),
+          " outputs. Encountered while creating function '", function, "'");
+    }
   }
   return nodes;
 }
 
 absl::Status CopyFunction(Graph& graph, const TF_Function& function, const TF_Function* gradient) {
   proto::FunctionDefLibrary addition;
+  const std::string& name = function.def.signature().name();
   *addition.add_function() = function.def;
   if (gradient != nullptr) {
+    const std::string& gradient_name = gradient->def.signature().name();
+    const std::string known =
+        graph.functions() == nullptr ? "" : graph.functions()->GradientOf(name);
+    if (!known.empty() && known != gradient_name) {
+      return InvalidArgument("Cannot assign gradient function '", gradient_name, "' to '", name,
+                             "' because it already has gradient function '", known, "'");
+    }
     *addition.add_function() = gradient->def;
     proto::GradientDef* const def = addition.add_gradient();
-    def->set_function_name(function.def.signature().name());
-    def->set_gradient_func(gradient->def.signature().name());
+    def->set_function_name(name);
+    def->set_gradient_func(gradient_name);
   }
   WEIR_ASSIGN_OR_RETURN(auto library, FunctionLibrary::Extend(graph.functions(), addition));
   graph.set_functions(std::move(library));
@@ -222,13 +136,17 @@ TF_Function* TF_GraphToFunction(const TF_Graph* fn_body, const char* fn_name,
   const auto make = [&]() -> absl::Status {
     const MutexLock lock(const_cast<TF_Graph*>(fn_body)->mutex);
     const weir::Graph& graph = *fn_body->graph;
-    weir::capi::FunctionArguments args{
-        .name = fn_name, .append_hash = append_hash_to_fn_name != 0, .output_names = output_names};
-    WEIR_ASSIGN_OR_RETURN(args.inputs, weir::capi::OutputsOf(inputs, ninputs, graph));
-    WEIR_ASSIGN_OR_RETURN(args.outputs, weir::capi::OutputsOf(outputs, noutputs, graph));
-    WEIR_ASSIGN_OR_RETURN(args.nodes, weir::capi::BodyNodes(graph, num_opers, opers, args.inputs));
-    WEIR_ASSIGN_OR_RETURN(function->def, weir::capi::FunctionMaker(args, graph).Make());
-    if (description != nullptr) function->def.mutable_signature()->set_description(description);
+    weir::capi::FunctionArguments args{.name = fn_name,
+                                       .description = description == nullptr ? "" : description,
+                                       .append_hash = append_hash_to_fn_name != 0,
+                                       .output_names = output_names};
+    WEIR_ASSIGN_OR_RETURN(args.inputs,
+                          weir::capi::EndsOf(inputs, ninputs, graph, "input", fn_name));
+    WEIR_ASSIGN_OR_RETURN(args.outputs,
+                          weir::capi::EndsOf(outputs, noutputs, graph, "output", fn_name));
+    WEIR_ASSIGN_OR_RETURN(args.nodes,
+                          weir::capi::BodyNodes(graph, num_opers, opers, args.inputs, fn_name));
+    WEIR_ASSIGN_OR_RETURN(function->def, weir::capi::MakeFunctionDef(args, graph));
     return absl::OkStatus();
   };
   const absl::Status made = make();
@@ -287,7 +205,11 @@ void TF_FunctionGetAttrValueProto(TF_Function* func, const char* attr_name,
 
 void TF_GraphCopyFunction(TF_Graph* g, const TF_Function* func, const TF_Function* grad,
                           TF_Status* status) {
-  if (!HaveAll("TF_GraphCopyFunction", {g, func}, status)) return;
+  if (!HaveAll("TF_GraphCopyFunction", {g}, status)) return;
+  if (func == nullptr) {
+    return SetStatus(
+        status, weir::InvalidArgument("'func' argument to TF_GraphCopyFunction cannot be null"));
+  }
   SetStatus(status, g->Change([&](weir::Graph& graph) {
     return weir::capi::CopyFunction(graph, *func, grad);
   }));

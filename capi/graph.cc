@@ -3,8 +3,10 @@
 
 #include "weir/capi/objects.h"
 #include "weir/capi/plugins.h"
+#include "weir/core/io/function_library.h"
 #include "weir/core/io/graph_io.h"
 #include "weir/core/io/proto_values.h"
+#include "weir/proto/function.pb.h"
 #include "weir/proto/graph.pb.h"
 #include "weir/proto/op_def.pb.h"
 
@@ -12,7 +14,7 @@ namespace weir::capi {
 
 absl::StatusOr<Output> OutputOf(const TF_Output& output, const Graph& graph) {
   Node* const node = NodeOf(output.oper);
-  if (node == nullptr) return InvalidArgument("an operation is null");
+  if (node == nullptr) return InvalidArgument("Node is null");
   if (&node->graph() != &graph) return InvalidArgument(node->Label(), " belongs to another graph");
   if (output.index < 0 || output.index >= node->num_outputs()) {
     return OutOfRange("Node '", node->name(), "' (type: '", node->op_name(),
@@ -153,6 +155,12 @@ void TF_GraphGetOpDef(TF_Graph* graph, const char* op_name, TF_Buffer* output_op
                       TF_Status* status) {
   if (!HaveAll("TF_GraphGetOpDef", {graph, op_name, output_op_def}, status)) return;
   const MutexLock lock(graph->mutex);
+  const auto& functions = graph->graph->functions();
+  const auto* const function = functions == nullptr ? nullptr : functions->FindDef(op_name);
+  if (function != nullptr) {
+    SetBuffer(weir::DeterministicBytes(function->signature()), output_op_def);
+    return SetStatus(status, absl::OkStatus());
+  }
   const auto op = graph->graph->ops().Lookup(op_name);
   if (op.ok()) SetBuffer(weir::OpToBytes(**op), output_op_def);
   SetStatus(status, op.status());

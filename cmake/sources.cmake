@@ -2208,6 +2208,8 @@ weir_library(weir_capi_tensorflow
     capi/extensions/traces.cc
     capi/extensions/variables.cc
     capi/function.cc
+    capi/function_def.cc
+    capi/function_hash.cc
     capi/get_attr.cc
     capi/gradients.cc
     capi/graph.cc

@@ -72,6 +72,10 @@ DataType DataTypeFromName(absl::string_view name) {
     name = absl::string_view(lower).substr(3);
   }
   const bool is_ref = absl::ConsumeSuffix(&name, "_ref");
+  // Signatures of plug-ins and other programs may have the names of Python and C++.
+  if (name == "float32") name = "float";
+  if (name == "float64") name = "double";
+  if (name == "float16") name = "half";
   for (int t = DT_FLOAT; t < static_cast<int>(kTypes.size()); ++t) {
     if (name == kTypes[t].name) {
       return is_ref ? MakeRef(static_cast<DataType>(t)) : static_cast<DataType>(t);

@@ -98,11 +98,14 @@ TEST(DataType, NamesRoundTripInBothForms) {
   EXPECT_EQ(DataTypeName(MakeRef(DT_FLOAT)), "float_ref");
   EXPECT_EQ(DataTypeFromName("DT_COMPLEX64"), DT_COMPLEX64);
   EXPECT_EQ(DataTypeFromName("DT_FLOAT_REF"), MakeRef(DT_FLOAT));
+  EXPECT_EQ(DataTypeFromName("float16"), DT_HALF);
+  EXPECT_EQ(DataTypeFromName("float32"), DT_FLOAT);
+  EXPECT_EQ(DataTypeFromName("float64_ref"), MakeRef(DT_DOUBLE));
 }
 
 TEST(DataType, OtherNamesAndValuesAreInvalid) {
   for (const char* name :
-       {"", "FLOAT", "DT_float", "float32", "DT_", "invalid", "_ref", "floatx"}) {
+       {"", "FLOAT", "DT_float", "float128", "DT_", "invalid", "_ref", "floatx"}) {
     EXPECT_EQ(DataTypeFromName(name), DT_INVALID) << name;
   }
   for (const int t : {0, 31, 99, 100, 131, 255}) {
