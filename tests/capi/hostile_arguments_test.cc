@@ -232,13 +232,13 @@ void CallWithObjects(const std::string& name, R (*function)(A...)) {
 
 TEST(HostileArguments, NullIsAnError) {
 #define F(name) CallWithNull(#name, &name);
-#include "weir/tests/capi/functions.inc"  // NOLINT
+#include "tests/capi/functions.inc"  // NOLINT
 #undef F
 }
 
 TEST(HostileArguments, NumbersOutOfRangeDoNotAbort) {
 #define F(name) CallWithObjects(#name, &name);
-#include "weir/tests/capi/functions.inc"  // NOLINT
+#include "tests/capi/functions.inc"  // NOLINT
 #undef F
 }
 
