@@ -200,13 +200,14 @@ void TF_OperationGetAttrTypeList(TF_Operation* oper, const char* attr_name, TF_D
 
 void TF_OperationGetAttrShape(TF_Operation* oper, const char* attr_name, int64_t* value,
                               int num_dims, TF_Status* status) {
-  GetAttr("TF_OperationGetAttrShape", oper, attr_name,
-          num_dims > 0 ? static_cast<const void*>(value) : attr_name, status,
-          [&]() -> absl::Status {
-            WEIR_ASSIGN_OR_RETURN(const weir::Shape shape, Get<weir::Shape>(oper, attr_name));
-            for (int i = 0; i < std::min(shape.rank(), num_dims); ++i) value[i] = shape.dim(i);
-            return absl::OkStatus();
-          });
+  GetAttr("TF_OperationGetAttrShape", oper, attr_name, attr_name, status, [&]() -> absl::Status {
+    WEIR_ASSIGN_OR_RETURN(const weir::Shape shape, Get<weir::Shape>(oper, attr_name));
+    const int count = std::min(shape.rank(), num_dims);
+    if (count > 0 && value == nullptr)
+      return weir::InvalidArgument("the array for the dimensions is null");
+    for (int i = 0; i < count; ++i) value[i] = shape.dim(i);
+    return absl::OkStatus();
+  });
 }
 
 void TF_OperationGetAttrShapeList(TF_Operation* oper, const char* attr_name, int64_t** dims,

@@ -56,6 +56,10 @@ TEST_F(Attr, TypeAndShape) {
   TF_OperationGetAttrShape(p, "shape", dims, 2, api_.status());
   EXPECT_EQ(dims[0], 5);
   EXPECT_EQ(dims[1], -1);
+  TF_OperationGetAttrShape(p, "shape", nullptr, 2, api_.status());
+  EXPECT_EQ(api_.code(), TF_INVALID_ARGUMENT);
+  TF_OperationGetAttrShape(api_.Placeholder("any"), "shape", nullptr, 2, api_.status());
+  EXPECT_EQ(api_.code(), TF_OK) << api_.message();
   const BufferPtr proto(TF_NewBuffer());
   TF_OperationGetAttrTensorShapeProto(p, "shape", proto.get(), api_.status());
   TF_OperationDescription* desc = TF_NewOperation(api_.graph(), "Placeholder", "q");

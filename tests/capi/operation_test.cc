@@ -197,6 +197,9 @@ TEST(Misc, StatusesTensorsDevicesAndTargets) {
   const TensorPtr tensor = Floats({2}, {1, 2});
   EXPECT_EQ(TF_TensorIsAligned(tensor.get()), 1);
   EXPECT_EQ(TF_TensorMaybeMove(tensor.get()), tensor.get());
+  alignas(64) float own = 1;
+  const TensorPtr lent(TF_NewTensor(TF_FLOAT, nullptr, 0, &own, sizeof(own), nullptr, nullptr));
+  EXPECT_EQ(TF_TensorMaybeMove(lent.get()), nullptr);
   const SessionOptionsPtr options(TF_NewSessionOptions());
   TF_SetTarget(options.get(), "no such target");
   EXPECT_EQ(TF_NewSession(api.graph(), options.get(), api.status()), nullptr);
