@@ -1,6 +1,7 @@
 #include <set>
 
 #include "weir/capi/session.h"
+#include "weir/capi/updated_inputs.h"
 
 // Changes and values of a graph without a session of the caller.
 
@@ -59,6 +60,8 @@ void TF_UpdateEdge(TF_Graph* graph, TF_Output new_src, TF_Input dst, TF_Status* 
     weir::Node* const user = weir::capi::NodeOf(dst.oper);
     if (&user->graph() != &changed)
       return weir::InvalidArgument(user->Label(), " belongs to another graph");
-    return changed.SetInput(user, dst.index, source);
+    WEIR_RETURN_IF_ERROR(changed.SetInput(user, dst.index, source));
+    changed.Extension<weir::capi::UpdatedInputs>().Add(user, dst.index);
+    return absl::OkStatus();
   }));
 }

@@ -22,6 +22,15 @@ absl::Status CheckPrefix(const Graph& graph, absl::string_view prefix) {
                          (*newest)->name(), "]");
 }
 
+// Clears the marks of products as gradients of an argument, which TensorFlow's C++ gradients lack.
+void ClearMarks(Graph& graph, int num_before) {
+  for (const auto& node : graph.nodes().subspan(num_before)) {
+    for (const char* mark : {"grad_a", "grad_b", "grad_x", "grad_y"}) {
+      if (node->attr_or<bool>(mark, false)) graph.SetAttr(node.get(), mark, false);
+    }
+  }
+}
+
 absl::Status AddGradients(Graph& graph, const char* prefix, const TF_Output* y, int ny,
                           const TF_Output* x, int nx, const TF_Output* dx, TF_Output* dy) {
   WEIR_ASSIGN_OR_RETURN(const Outputs ys, OutputsOf(y, ny, graph));
@@ -36,8 +45,10 @@ absl::Status AddGradients(Graph& graph, const char* prefix, const TF_Output* y, 
   if (prefix != nullptr) WEIR_RETURN_IF_ERROR(CheckPrefix(graph, scope));
   options.name = scope;
   options.as_in_cpp = true;
+  const int num_before = graph.num_nodes();
   const Outputs gradients = DenseGradients(ys, xs, options);
   WEIR_RETURN_IF_ERROR(graph.TakeStatus());
+  ClearMarks(graph, num_before);
   for (int i = 0; i < nx; ++i) dy[i] = HandleOf(gradients[i]);
   return absl::OkStatus();
 }

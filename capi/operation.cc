@@ -1,4 +1,5 @@
 #include "weir/capi/objects.h"
+#include "weir/capi/updated_inputs.h"
 #include "weir/core/io/proto_values.h"
 #include "weir/proto/node_def.pb.h"
 
@@ -167,8 +168,13 @@ int TF_OperationGetControlOutputs(TF_Operation* oper, TF_Operation** control_out
 
 void TF_OperationToNodeDef(TF_Operation* oper, TF_Buffer* output_node_def, TF_Status* status) {
   if (!HaveAll("TF_OperationToNodeDef", {oper, output_node_def}, status)) return;
+  const Node& node = *NodeOf(oper);
   weir::proto::NodeDef def;
-  weir::NodeToProto(*NodeOf(oper), &def);
+  weir::NodeToProto(node, &def);
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    if (node.input(i).index == 0 && weir::capi::UpdatedInputs::Has(&node, i))
+      *def.mutable_input(i) += ":0";
+  }
   weir::capi::SetBuffer(weir::DeterministicBytes(def), output_node_def);
   SetStatus(status, absl::OkStatus());
 }

@@ -2234,6 +2234,7 @@ weir_library(weir_capi_tensorflow
     capi/summary.cc
     capi/tensor.cc
     capi/tstring.cc
+    capi/updated_inputs.cc
     capi/while_loop.cc
   INCLUDES capi
   PRECOMPILED kernel)

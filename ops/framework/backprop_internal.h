@@ -35,8 +35,9 @@ absl::StatusOr<GradientRule> RuleOf(const Node& node);
 // order of the traversal and the scopes and names of the new nodes are those of TensorFlow's
 // tf.gradients, so that graphs can be compared node by node.
 //
-// A path through outputs of integer or string dtype carries no gradient. Differentiable outputs of
-// a visited node that received no gradient get zeros, because gradient rules may rely on them.
+// A path through outputs of integer or string dtype carries no gradient; as in C++, integers carry
+// that of an integer y. Differentiable outputs of a visited node that received no gradient get
+// zeros, because gradient rules may rely on them.
 class Backprop {
  public:
   Backprop(Graph& graph, const Outputs& ys, const Outputs& xs, const GradientsOptions& options)

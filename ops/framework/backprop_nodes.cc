@@ -48,10 +48,14 @@ void Backprop::FindNodesBetween() {
 
   // The consumers of node i are consumers[first[i]] to consumers[first[i + 1] - 1].
   std::vector<int> first(num_nodes + 2, 0);
+  const bool carries_integers =
+      options_.as_in_cpp &&
+      std::any_of(ys_.begin(), ys_.end(), [](const Output& y) { return IsInteger(y.dtype()); });
   const auto for_each_edge = [&](const auto& fn) {
     for (Node* node : reaches_y) {
       for (const Output& in : node->inputs()) {
-        if (IsTrainable(in.dtype())) fn(in.node->id(), node);
+        if (IsTrainable(in.dtype()) || (carries_integers && IsInteger(in.dtype())))
+          fn(in.node->id(), node);
       }
     }
   };
@@ -159,6 +163,11 @@ std::vector<std::string> Backprop::PathTo(const Node* from,
 }
 
 absl::Status Backprop::NoGradient(const Node* node) const {
+  if (options_.as_in_cpp) {
+    return NotFound("No gradient defined for op: ", node->op_name(),
+                    ". Please see https://www.tensorflow.org/code/tensorflow/cc/gradients/README.md"
+                    " for instructions on how to add C++ gradients.");
+  }
   const auto is_one_of = [](const Outputs& list) {
     return [&list](const Node* n) {
       return std::any_of(list.begin(), list.end(), [&](const Output& o) { return o.node == n; });

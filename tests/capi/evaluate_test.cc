@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "weir/proto/node_def.pb.h"
 #include "weir/tests/capi/api.h"
 
 namespace weir::capi_test {
@@ -29,6 +30,12 @@ TEST(UpdateEdge, ReplacesAnInputOfTheSameType) {
   TF_UpdateEdge(api.graph(), {ten, 0}, {sum, 1}, api.status());
   ASSERT_EQ(api.code(), TF_OK) << api.message();
   EXPECT_EQ(TF_OperationInput({sum, 1}).oper, ten);
+  const BufferPtr bytes(TF_NewBuffer());
+  TF_OperationToNodeDef(sum, bytes.get(), api.status());
+  proto::NodeDef def;
+  ASSERT_TRUE(def.ParseFromArray(bytes->data, static_cast<int>(bytes->length)));
+  EXPECT_EQ(def.input(0), "two");
+  EXPECT_EQ(def.input(1), "ten:0");
   TF_UpdateEdge(api.graph(), {ten, 0}, {sum, 2}, api.status());
   EXPECT_EQ(api.code(), TF_OUT_OF_RANGE);
   TF_UpdateEdge(api.graph(), {nullptr, 0}, {sum, 0}, api.status());
