@@ -2,6 +2,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "weir/capi/attr_values.h"
+#include "weir/capi/input_types.h"
 #include "weir/capi/objects.h"
 #include "weir/core/graph/signature.h"
 #include "weir/core/io/function_library.h"
@@ -65,11 +66,7 @@ class Finisher {
       return AddCall(desc_, graph_);
     }
     WEIR_ASSIGN_OR_RETURN(const OpSpec* const op, Op());
-    if (desc_.arguments.size() != op->inputs().size()) {
-      return InvalidArgument(desc_.arguments.size(), " inputs specified of ", op->inputs().size(),
-                             " inputs in Op while building NodeDef '", desc_.name, "' using ",
-                             Summary(*op));
-    }
+    WEIR_RETURN_IF_ERROR(CheckInputs(desc_, *op, inputs_));
     Node* const node = Builder().Build();
     if (node != nullptr) return node;
     return InCApiWords(*op, graph_.TakeStatus());

@@ -2214,6 +2214,7 @@ weir_library(weir_capi_tensorflow
     capi/gradients.cc
     capi/graph.cc
     capi/import.cc
+    capi/input_types.cc
     capi/kernel_builder.cc
     capi/kernel_construction.cc
     capi/kernel_context.cc

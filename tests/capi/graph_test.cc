@@ -8,6 +8,7 @@ namespace weir::capi_test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST(Graph, BuildsAndReads) {
   Api api;
@@ -66,6 +67,34 @@ TEST(Graph, ErrorsOfOperations) {
   TF_AddInput(desc, {a, 0});
   EXPECT_EQ(TF_FinishOperation(desc, api.status()), nullptr);
   EXPECT_THAT(api.message(), HasSubstr("1 inputs specified of 2 inputs in Op while building"));
+  TF_OperationDescription* const integer = TF_NewOperation(api.graph(), "Placeholder", "integer");
+  TF_SetAttrType(integer, "dtype", TF_INT32);
+  TF_Operation* const n = TF_FinishOperation(integer, api.status());
+  EXPECT_EQ(api.Binary("Add", "mixed", a, n), nullptr);
+  EXPECT_THAT(api.message(),
+              StartsWith("Inconsistent values for attr 'T' DT_FLOAT vs. DT_INT32 while building "
+                         "NodeDef 'mixed' using Op<name=Add;"));
+  desc = TF_NewOperation(api.graph(), "FakeQuantWithMinMaxArgs", "fixed");
+  TF_AddInput(desc, {n, 0});
+  TF_AddInput(desc, {n, 0});
+  EXPECT_EQ(TF_FinishOperation(desc, api.status()), nullptr);
+  EXPECT_THAT(api.message(), StartsWith("2 errors while building NodeDef 'fixed' using Op<"));
+  EXPECT_THAT(api.message(), HasSubstr(":\nInput 'inputs' passed int32 expected float\n"
+                                       "More Input() calls than the 1 input_args"));
+  desc = TF_NewOperation(api.graph(), "AddN", "list");
+  TF_AddInput(desc, {a, 0});
+  EXPECT_EQ(TF_FinishOperation(desc, api.status()), nullptr);
+  EXPECT_THAT(api.message(), StartsWith("Single tensor passed to 'inputs', expected list"));
+  const TF_Output both[] = {{a, 0}, {n, 0}};
+  desc = TF_NewOperation(api.graph(), "AddN", "list");
+  TF_AddInputList(desc, both, 2);
+  EXPECT_EQ(TF_FinishOperation(desc, api.status()), nullptr);
+  EXPECT_THAT(api.message(), StartsWith("Input 'inputs' passed int32 expected float while"));
+  desc = TF_NewOperation(api.graph(), "Neg", "single");
+  TF_AddInputList(desc, both, 1);
+  EXPECT_EQ(TF_FinishOperation(desc, api.status()), nullptr);
+  EXPECT_THAT(api.message(),
+              StartsWith("List provided to input 'x' when single Tensor expected while"));
   desc = TF_NewOperation(api.graph(), "Placeholder", "untyped");
   EXPECT_EQ(TF_FinishOperation(desc, api.status()), nullptr);
   EXPECT_THAT(api.message(), HasSubstr("NodeDef missing attr 'dtype' from Op<"));
