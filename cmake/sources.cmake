@@ -2221,6 +2221,7 @@ weir_library(weir_capi_tensorflow
     capi/kernel_list.cc
     capi/kernel_step.cc
     capi/library.cc
+    capi/no_effect.cc
     capi/op_definition.cc
     capi/operation.cc
     capi/partial_run.cc
