@@ -62,7 +62,8 @@ pack() {
   install -d "$root/DEBIAN" "$root/usr/share/doc/$name"
   cp "$work/copyright" "$root/usr/share/doc/$name/copyright"
   gzip -9nc CHANGELOG.md >"$root/usr/share/doc/$name/changelog.gz"
-  # What the programs and libraries are linked with, as the names of Debian's packages.
+  # What the programs and libraries are linked with, as the names of Debian's packages. They load
+  # oneDNN when a kernel needs it.
   mkdir -p "$work/debian"
   printf 'Source: weir\n\nPackage: %s\nArchitecture: any\n' "$name" >"$work/debian/control"
   found=$(cd "$work" && find "$name" -type f \( -path '*/bin/*' -o -name '*.so.*' \) -print0 |
@@ -77,6 +78,7 @@ Section: $section
 Priority: optional
 Installed-Size: $(du -ks "$root/usr" | cut -f 1)
 ${depends:+Depends: $depends
+}${found:+Recommends: libdnnl2
 }Description: $description
 END
   find "$root" -type d -exec chmod 755 {} +
