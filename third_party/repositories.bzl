@@ -115,7 +115,7 @@ def _debian_sources_impl(ctx):
         "highway": ["hwy/%s.cc" % f for f in ["aligned_allocator", "per_target", "targets"]],
         "protobuf": [],
     }
-    for path in _found(ctx, absl, "absl", "-name", "*.cc", "-not", "-path", "*/flags/*", "-not", "-path", "*/random/*"):
+    for path in _found(ctx, absl, "absl", "-name", "*.cc", "-not", "-path", "*/flags/*"):
         name = path.split("/")[-1]
         if not [w for w in ["test", "benchmark", "mock", "print_hash_of", "gaussian"] if w in name]:
             files["absl"].append(path)

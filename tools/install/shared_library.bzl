@@ -90,8 +90,14 @@ def _shared_library_impl(ctx):
         ] + (["-Wl,--disable-new-dtags,-rpath," + ctx.attr.rpath] if ctx.attr.rpath else []) + [
             "-Wl,--whole-archive",
         ] + [a.path for a in whole] + ["-Wl,--no-whole-archive", "-Wl,--start-group"] +
-        [a.path for a in parts + inside] + ["-Wl,--end-group"] +
-        [w for f in _unique(flags) for w in f.split(" ") if w] + ["-ldl", "-lm", "-lstdc++"],
+        [a.path for a in parts + inside] +
+        [
+            w
+            for f in _unique(flags)
+            for w in f.split(" ")
+            # gRPC names some of Abseil's, in a group.
+            if w and not w.startswith("-l:libabsl_") and not w.endswith("-group")
+        ] + ["-ldl", "-lm", "-lstdc++", "-Wl,--end-group"],
     ))
     toolchain = find_cpp_toolchain(ctx)
     ctx.actions.run(
