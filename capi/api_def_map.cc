@@ -193,10 +193,8 @@ using weir::capi::SetStatus;
 
 TF_ApiDefMap* TF_NewApiDefMap(TF_Buffer* op_list_buffer, TF_Status* status) {
   if (!HaveAll("TF_NewApiDefMap", {op_list_buffer}, status)) return nullptr;
-  const absl::string_view bytes = weir::capi::BytesOf(op_list_buffer);
   weir::proto::OpList list;
-  if (bytes.size() > INT32_MAX ||
-      !list.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+  if (!weir::capi::ParseMessage(weir::capi::BytesOf(op_list_buffer), &list)) {
     SetStatus(status, weir::InvalidArgument("Unparseable OpList"));
     return nullptr;
   }

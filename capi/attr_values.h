@@ -14,8 +14,7 @@ namespace weir::capi {
 // INVALID_ARGUMENT if there is no such array.
 template <class To, class From, class Convert>
 absl::StatusOr<AttrValue> ListOf(const From* values, int count, Convert convert) {
-  if (count < 0 || (values == nullptr && count > 0))
-    return InvalidArgument("no array of ", count, " values");
+  WEIR_RETURN_IF_ERROR(ArrayOf(values, count, "values").status());
   std::vector<To> list;
   for (int i = 0; i < count; ++i) {
     absl::StatusOr<To> value = convert(i);

@@ -1,6 +1,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "google/protobuf/message_lite.h"
 #include "weir/capi/objects.h"
 
 namespace weir::capi {
@@ -19,6 +20,14 @@ void SetBuffer(absl::string_view bytes, TF_Buffer* buffer) {
   if (copy == nullptr) return LogMisuse("TF_Buffer", "out of memory");
   if (!bytes.empty()) std::memcpy(copy, bytes.data(), bytes.size());
   *buffer = {copy, bytes.size(), FreeBytes};
+}
+
+bool ParseMessage(absl::string_view bytes, google::protobuf::MessageLite* message) {
+  return ParseMessage(bytes.data(), bytes.size(), message);
+}
+
+bool ParseMessage(const void* bytes, size_t size, google::protobuf::MessageLite* message) {
+  return size <= INT32_MAX && message->ParseFromArray(bytes, static_cast<int>(size));
 }
 
 absl::string_view BytesOf(const TF_Buffer* buffer) {

@@ -34,11 +34,10 @@ struct Handles {
 
 absl::Status ResolveTensors(const Graph& graph, const char** names, int count,
                             std::vector<TF_Output>* handles) {
-  if (count < 0 || (names == nullptr && count > 0))
-    return InvalidArgument("no array of ", count, " names");
-  for (int i = 0; i < count; ++i) {
-    if (names[i] == nullptr) return InvalidArgument("a name is null");
-    WEIR_ASSIGN_OR_RETURN(const Output output, graph.FindOutput(names[i]));
+  WEIR_ASSIGN_OR_RETURN(const auto array, ArrayOf(names, count, "names"));
+  for (const char* name : array) {
+    if (name == nullptr) return InvalidArgument("a name is null");
+    WEIR_ASSIGN_OR_RETURN(const Output output, graph.FindOutput(name));
     handles->push_back(HandleOf(output));
   }
   return absl::OkStatus();
@@ -52,8 +51,7 @@ absl::StatusOr<Handles> Resolve(TF_Graph* graph, const Names& names) {
   Handles handles;
   WEIR_RETURN_IF_ERROR(ResolveTensors(nodes, names.inputs, names.num_inputs, &handles.inputs));
   WEIR_RETURN_IF_ERROR(ResolveTensors(nodes, names.outputs, names.num_outputs, &handles.outputs));
-  if (names.num_targets < 0 || (names.targets == nullptr && names.num_targets > 0))
-    return InvalidArgument("no array of ", names.num_targets, " targets");
+  WEIR_RETURN_IF_ERROR(ArrayOf(names.targets, names.num_targets, "targets").status());
   for (int i = 0; i < names.num_targets; ++i) {
     Node* const node = names.targets[i] == nullptr ? nullptr : nodes.FindNode(names.targets[i]);
     if (node == nullptr) return NotFound("target ", i, " is not in the graph");
@@ -121,7 +119,7 @@ void TF_ExtendGraph(TF_DeprecatedSession* session, const void* proto, size_t pro
                     TF_Status* status) {
   if (!HaveAll("TF_ExtendGraph", {session, proto}, status)) return;
   weir::proto::GraphDef def;
-  if (proto_len > INT32_MAX || !def.ParseFromArray(proto, static_cast<int>(proto_len)))
+  if (!weir::capi::ParseMessage(proto, proto_len, &def))
     return SetStatus(status, weir::InvalidArgument("Unparseable GraphDef"));
   TF_ImportGraphDefOptions* const options = TF_NewImportGraphDefOptions();
   weir::capi::MapToExisting(def, session->graph, options);

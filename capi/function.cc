@@ -22,8 +22,7 @@ namespace {
 // Converts the inputs or the outputs of a function.
 absl::StatusOr<Outputs> EndsOf(const TF_Output* ends, int count, const Graph& graph,
                                absl::string_view kind, const char* function) {
-  if (count < 0 || (ends == nullptr && count > 0))
-    return InvalidArgument("no array of ", count, " ", kind, "s");
+  WEIR_RETURN_IF_ERROR(ArrayOf(ends, count, absl::StrCat(kind, "s")).status());
   Outputs converted;
   for (int i = 0; i < count; ++i) {
     absl::StatusOr<Output> end = OutputOf(ends[i], graph);
@@ -169,7 +168,7 @@ void TF_FunctionToFunctionDef(TF_Function* func, TF_Buffer* output_func_def, TF_
 TF_Function* TF_FunctionImportFunctionDef(const void* proto, size_t proto_len, TF_Status* status) {
   if (!HaveAll("TF_FunctionImportFunctionDef", {proto}, status)) return nullptr;
   auto function = std::make_unique<TF_Function>();
-  if (proto_len > INT32_MAX || !function->def.ParseFromArray(proto, static_cast<int>(proto_len))) {
+  if (!weir::capi::ParseMessage(proto, proto_len, &function->def)) {
     SetStatus(status,
               weir::InvalidArgument("Invalid FunctionDef given to TF_FunctionImportFunctionDef"));
     return nullptr;
@@ -182,7 +181,7 @@ void TF_FunctionSetAttrValueProto(TF_Function* func, const char* attr_name, cons
                                   size_t proto_len, TF_Status* status) {
   if (!HaveAll("TF_FunctionSetAttrValueProto", {func, attr_name, proto}, status)) return;
   weir::proto::AttrValue value;
-  if (proto_len > INT32_MAX || !value.ParseFromArray(proto, static_cast<int>(proto_len))) {
+  if (!weir::capi::ParseMessage(proto, proto_len, &value)) {
     return SetStatus(status, weir::InvalidArgument("Unparseable AttrValue proto passed to "
                                                    "TF_FunctionSetAttrValueProto"));
   }

@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "weir/capi/function_def.h"
 #include "weir/core/io/proto_values.h"
+#include "weir/kernels/lib/hash.h"
 #include "weir/proto/function.pb.h"
 
 // The hash that TensorFlow appends to the names of functions: MurmurHash64A over the parts of a
@@ -12,28 +13,6 @@
 namespace weir::capi {
 
 namespace {
-
-constexpr uint64_t kSeed = 0xDECAFCAFFE;
-
-uint64_t Hash(absl::string_view bytes, uint64_t seed = kSeed) {
-  constexpr uint64_t kFactor = 0xc6a4a7935bd1e995;
-  constexpr int kShift = 47;
-  const auto word = [](absl::string_view part) {
-    uint64_t value = 0;
-    for (size_t i = 0; i < part.size(); ++i)
-      value |= uint64_t{static_cast<uint8_t>(part[i])} << 8 * i;
-    return value;
-  };
-  uint64_t hash = seed ^ (bytes.size() * kFactor);
-  for (; bytes.size() >= 8; bytes.remove_prefix(8)) {
-    uint64_t k = word(bytes.substr(0, 8)) * kFactor;
-    k ^= k >> kShift;
-    hash = (hash ^ (k * kFactor)) * kFactor;
-  }
-  if (!bytes.empty()) hash = (hash ^ word(bytes)) * kFactor;
-  hash = (hash ^ (hash >> kShift)) * kFactor;
-  return hash ^ (hash >> kShift);
-}
 
 uint64_t Combine(uint64_t hash, uint64_t next) {
   return next ^ (hash + 0x9e3779b97f4a7800 + (next << 10) + (next >> 4));
@@ -57,18 +36,18 @@ proto::TensorProto WithContent(const proto::TensorProto& tensor) {
 }
 
 uint64_t HashOf(const proto::AttrValue& value) {
-  if (value.has_tensor()) return Hash(DeterministicBytes(WithContent(value.tensor())));
-  if (!value.has_func()) return Hash(DeterministicBytes(value));
-  uint64_t hash = Hash(value.func().name());
+  if (value.has_tensor()) return MurmurHash64(DeterministicBytes(WithContent(value.tensor())));
+  if (!value.has_func()) return MurmurHash64(DeterministicBytes(value));
+  uint64_t hash = MurmurHash64(value.func().name());
   for (const auto& [name, attr] : Sorted(value.func().attr()))
-    hash = Combine(Hash(name, hash), HashOf(*attr));
+    hash = Combine(SeededMurmurHash64(name, hash), HashOf(*attr));
   return hash;
 }
 
 uint64_t HashOf(const proto::OpDef::AttrDef& attr) {
-  uint64_t hash = Hash(attr.type(), Hash(attr.name()));
+  uint64_t hash = SeededMurmurHash64(attr.type(), MurmurHash64(attr.name()));
   hash = Combine(hash, HashOf(attr.default_value()));
-  hash = Hash(attr.description(), hash);
+  hash = SeededMurmurHash64(attr.description(), hash);
   hash = Combine(hash, attr.has_minimum() ? 1 : 0);
   hash = Combine(hash, static_cast<uint64_t>(attr.minimum()));
   return Combine(hash, HashOf(attr.allowed_values()));
@@ -85,39 +64,40 @@ std::vector<const Message*> SortedByName(
 }
 
 uint64_t HashOf(const proto::OpDef& signature) {
-  uint64_t hash = kSeed;
+  uint64_t hash = kMurmurSeed;
   for (const proto::OpDef::AttrDef* attr : SortedByName(signature.attr()))
-    hash = Combine(Hash(attr->name(), hash), HashOf(*attr));
+    hash = Combine(SeededMurmurHash64(attr->name(), hash), HashOf(*attr));
   const std::set<std::string> controls(signature.control_output().begin(),
                                        signature.control_output().end());
-  for (const std::string& control : controls) hash = Combine(Hash(control), hash);
+  for (const std::string& control : controls) hash = Combine(MurmurHash64(control), hash);
   proto::OpDef rest = signature;
   rest.clear_attr();
   rest.clear_control_output();
-  return Hash(DeterministicBytes(rest), hash);
+  return SeededMurmurHash64(DeterministicBytes(rest), hash);
 }
 
 uint64_t HashOf(const proto::NodeDef& node) {
-  uint64_t hash = Hash(node.device(), Hash(node.op(), Hash(node.name())));
+  uint64_t hash =
+      SeededMurmurHash64(node.device(), SeededMurmurHash64(node.op(), MurmurHash64(node.name())));
   std::set<absl::string_view> controls;
   for (const std::string& input : node.input()) {
     if (absl::StartsWith(input, "^")) {
       controls.insert(input);
     } else {
-      hash = Hash(input, hash);
+      hash = SeededMurmurHash64(input, hash);
     }
   }
-  for (const absl::string_view control : controls) hash = Hash(control, hash);
+  for (const absl::string_view control : controls) hash = SeededMurmurHash64(control, hash);
   for (const auto& [name, attr] : Sorted(node.attr())) {
-    if (!absl::StartsWith(name, "_")) hash = Combine(Hash(name, hash), HashOf(*attr));
+    if (!absl::StartsWith(name, "_")) hash = Combine(SeededMurmurHash64(name, hash), HashOf(*attr));
   }
   return hash;
 }
 
 uint64_t HashOf(const google::protobuf::RepeatedPtrField<proto::NodeDef>& nodes) {
-  uint64_t hash = kSeed;
+  uint64_t hash = kMurmurSeed;
   for (const proto::NodeDef* node : SortedByName(nodes))
-    hash = Combine(Hash(node->name(), hash), HashOf(*node));
+    hash = Combine(SeededMurmurHash64(node->name(), hash), HashOf(*node));
   return hash;
 }
 
@@ -127,11 +107,13 @@ uint64_t FunctionDefHash(const proto::FunctionDef& def) {
   uint64_t hash = HashOf(def.signature());
   for (const auto& [name, attr] : Sorted(def.attr())) {
     if (attr->value_case() != proto::AttrValue::VALUE_NOT_SET)
-      hash = Combine(Hash(name, hash), HashOf(*attr));
+      hash = Combine(SeededMurmurHash64(name, hash), HashOf(*attr));
   }
   hash = Combine(hash, HashOf(def.node_def()));
-  for (const auto& [name, tensor] : Sorted(def.ret())) hash = Hash(*tensor, Hash(name, hash));
-  for (const auto& [name, node] : Sorted(def.control_ret())) hash = Hash(*node, Hash(name, hash));
+  for (const auto& [name, tensor] : Sorted(def.ret()))
+    hash = SeededMurmurHash64(*tensor, SeededMurmurHash64(name, hash));
+  for (const auto& [name, node] : Sorted(def.control_ret()))
+    hash = SeededMurmurHash64(*node, SeededMurmurHash64(name, hash));
   return hash;
 }
 

@@ -6,6 +6,11 @@
 
 namespace weir::capi {
 
+TF_AttrType KindOf(const AttrSpec& spec) {
+  return spec.kind == AttrSpec::Kind::kFunction ? TF_ATTR_FUNC
+                                                : static_cast<TF_AttrType>(spec.kind);
+}
+
 absl::StatusOr<const AttrValue*> FindAttr(const Node& node, const char* name) {
   const AttrValue* const value = node.FindAttr(name);
   if (value != nullptr) return value;
@@ -34,14 +39,6 @@ absl::StatusOr<TF_Tensor*> CopyOf(const Tensor& value) {
 }
 
 namespace {
-
-// Returns the kind that the op's signature declares.
-TF_AttrType Declared(const OpSpec& op, const char* name) {
-  const AttrSpec* const spec = op.FindAttr(name);
-  if (spec == nullptr) return TF_ATTR_STRING;
-  return spec->kind == AttrSpec::Kind::kFunction ? TF_ATTR_FUNC
-                                                 : static_cast<TF_AttrType>(spec->kind);
-}
 
 template <class T>
 absl::StatusOr<T> Get(TF_Operation* oper, const char* name) {
@@ -123,7 +120,8 @@ TF_AttrMetadata TF_OperationGetAttrMetadata(TF_Operation* oper, const char* attr
   GetAttr("TF_OperationGetAttrMetadata", oper, attr_name, &metadata, status, [&]() -> absl::Status {
     WEIR_ASSIGN_OR_RETURN(const weir::AttrValue* const value,
                           weir::capi::FindAttr(*NodeOf(oper), attr_name));
-    const TF_AttrType declared = weir::capi::Declared(NodeOf(oper)->op(), attr_name);
+    const weir::AttrSpec* const spec = NodeOf(oper)->op().FindAttr(attr_name);
+    const TF_AttrType declared = spec == nullptr ? TF_ATTR_STRING : weir::capi::KindOf(*spec);
     std::visit(weir::capi::Describe{declared, &metadata}, value->value());
     return absl::OkStatus();
   });

@@ -65,6 +65,9 @@ struct NameKind {
   std::string operator()(AttrValue::EmptyList) const { return "list(none)"; }
 };
 
+// Returns the kind of values that a signature declares.
+TF_AttrType KindOf(const AttrSpec& spec);
+
 // Returns an attribute; INVALID_ARGUMENT if there is none.
 absl::StatusOr<const AttrValue*> FindAttr(const Node& node, const char* name);
 

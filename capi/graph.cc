@@ -25,19 +25,17 @@ absl::StatusOr<Output> OutputOf(const TF_Output& output, const Graph& graph) {
 }
 
 absl::StatusOr<Outputs> OutputsOf(const TF_Output* outputs, int count, const Graph& graph) {
-  if (count < 0 || (outputs == nullptr && count > 0))
-    return InvalidArgument("no array of ", count, " outputs");
+  WEIR_ASSIGN_OR_RETURN(const auto array, ArrayOf(outputs, count, "outputs"));
   Outputs converted;
-  for (int i = 0; i < count; ++i) {
-    WEIR_ASSIGN_OR_RETURN(converted.emplace_back(), OutputOf(outputs[i], graph));
+  for (const TF_Output& output : array) {
+    WEIR_ASSIGN_OR_RETURN(converted.emplace_back(), OutputOf(output, graph));
   }
   return converted;
 }
 
 absl::StatusOr<std::vector<Operation>> TargetsOf(const TF_Operation* const* targets, int count,
                                                  const Graph& graph) {
-  if (count < 0 || (targets == nullptr && count > 0))
-    return InvalidArgument("no array of ", count, " targets");
+  WEIR_RETURN_IF_ERROR(ArrayOf(targets, count, "targets").status());
   std::vector<Operation> converted;
   for (int i = 0; i < count; ++i) {
     Node* const node = const_cast<Node*>(NodeOf(targets[i]));

@@ -41,9 +41,7 @@ class Importer {
       : graph_(graph), options_(options), results_(*results) {}
 
   absl::Status Import(absl::string_view bytes) {
-    if (bytes.size() > INT32_MAX ||
-        !def_.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
-      return InvalidArgument("Invalid GraphDef");
+    if (!ParseMessage(bytes, &def_)) return InvalidArgument("Invalid GraphDef");
     WEIR_RETURN_IF_ERROR(SetPrefix());
     WEIR_RETURN_IF_ERROR(SetNames());
     for (proto::NodeDef& node : *def_.mutable_node()) {

@@ -14,6 +14,10 @@
 #include "weir/core/tensor/mutex.h"
 #include "weir/session/session.h"
 
+namespace google::protobuf {
+class MessageLite;
+}
+
 // The objects behind the pointers of the C API, and what its functions share. A TF_Operation is a
 // Node.
 namespace weir::capi {
@@ -32,6 +36,17 @@ bool HaveAll(absl::string_view function, std::initializer_list<const void*> args
 void SetBuffer(absl::string_view bytes, TF_Buffer* buffer);
 // Returns the bytes of a buffer, which may be null.
 absl::string_view BytesOf(const TF_Buffer* buffer);
+// Parses a message. Returns false for bytes that are none, or are more than protobuf reads.
+bool ParseMessage(absl::string_view bytes, google::protobuf::MessageLite* message);
+bool ParseMessage(const void* bytes, size_t size, google::protobuf::MessageLite* message);
+
+// Returns the array of a caller as a span. INVALID_ARGUMENT, with what it is of, if there is none.
+template <class T>
+absl::StatusOr<absl::Span<T>> ArrayOf(T* array, int count, absl::string_view what) {
+  if (count < 0 || (array == nullptr && count > 0))
+    return InvalidArgument("no array of ", count, " ", what);
+  return absl::MakeSpan(array, static_cast<size_t>(count));
+}
 
 // Converts a type of the C API. INVALID_ARGUMENT if Weir does not have it.
 absl::StatusOr<DataType> TypeOf(TF_DataType type);

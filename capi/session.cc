@@ -41,9 +41,7 @@ namespace {
 
 absl::Status SetConfig(absl::string_view bytes, SessionOptions* options) {
   proto::ConfigProto config;
-  if (bytes.size() > INT32_MAX ||
-      !config.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
-    return InvalidArgument("Unparseable ConfigProto");
+  if (!ParseMessage(bytes, &config)) return InvalidArgument("Unparseable ConfigProto");
   options->num_threads = std::clamp(config.intra_op_parallelism_threads(), 0, 1024);
   options->allow_soft_placement = config.allow_soft_placement();
   options->log_device_placement = config.log_device_placement();

@@ -135,9 +135,7 @@ absl::Status RunWithReport(const RunArguments& args, const TF_Buffer* run_option
   if (run_metadata != nullptr && run_metadata->data != nullptr)
     return InvalidArgument("Passing non-empty run_metadata is invalid.");
   proto::RunOptions options;
-  const absl::string_view bytes = BytesOf(run_options);
-  if (bytes.size() > INT32_MAX ||
-      !options.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+  if (!ParseMessage(BytesOf(run_options), &options))
     return InvalidArgument("Unparseable RunOptions proto");
   rpc::RunReport report(options);
   Cancellation cancellation;
@@ -156,14 +154,6 @@ absl::Status RunWithReport(const RunArguments& args, const TF_Buffer* run_option
   }
   SetBuffer(metadata.SerializeAsString(), run_metadata);
   return absl::OkStatus();
-}
-
-// Returns the array as a span; an error if there is none.
-template <class T>
-absl::StatusOr<absl::Span<const T>> ArrayOf(const T* array, int count, absl::string_view what) {
-  if (count < 0 || (array == nullptr && count > 0))
-    return InvalidArgument("no array of ", count, " ", what);
-  return absl::MakeConstSpan(array, count);
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ licenses() {
     sed 's/[:,].*//' | sort -u)
   cat LICENSE
   local p
-  for p in $packages libboost-dev libcli11-dev libeigen3-dev nlohmann-json3-dev; do
+  for p in $packages libboost-dev libcli11-dev libeigen3-dev libhwy-dev nlohmann-json3-dev; do
     [ -f "/usr/share/doc/$p/copyright" ] || continue
     printf '\n---- %s, parts of which are included ----\n\n' "$p"
     cat "/usr/share/doc/$p/copyright"

@@ -1,5 +1,6 @@
 #include "weir/capi/eager/op.h"
 
+#include "weir/capi/get_attr.h"
 #include "weir/core/graph/scope.h"
 #include "weir/core/graph/signature.h"
 
@@ -58,8 +59,7 @@ absl::StatusOr<TF_AttrType> AttrTypeOf(const OpSpec& op, absl::string_view name,
     return InvalidArgument("Attribute '", name, "' does not exist for this operation");
   }
   *is_list = spec->is_list;
-  return spec->kind == AttrSpec::Kind::kFunction ? TF_ATTR_FUNC
-                                                 : static_cast<TF_AttrType>(spec->kind);
+  return KindOf(*spec);
 }
 
 TF_AttrType GetAttrType(const OpSpec& op, const char* name, unsigned char* is_list,

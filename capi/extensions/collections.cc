@@ -70,10 +70,9 @@ void weir_collection_names(TF_Graph* graph, const char* key, TF_Buffer* names, T
 int weir_collection_items(TF_Graph* graph, const char* key, TF_Output* items, int max_items,
                           TF_Status* status) {
   if (!HaveAll("weir_collection_items", {graph, key}, status)) return -1;
-  if (max_items < 0 || (items == nullptr && max_items > 0)) {
-    SetStatus(status, weir::InvalidArgument("no array of ", max_items, " items"));
-    return -1;
-  }
+  const auto room = weir::capi::ArrayOf(items, max_items, "items");
+  SetStatus(status, room.status());
+  if (!room.ok()) return -1;
   int count = 0;
   SetStatus(status, graph->Change([&](weir::Graph& changed) {  // a value may need a new read
     for (const CollectionItem& item : changed.collection(key)) {

@@ -42,19 +42,17 @@ absl::StatusOr<Operation> OperationNamed(const std::string& name, const Graph& g
 absl::StatusOr<SavedModelOptions> ParseModelOptions(const char* text, const Graph& graph) {
   SavedModelOptions model;
   std::string init_op;
-  bool synced = true;
   OptionReader options(text);
   options.Read("tags", &model.tags);
   options.Read("clear_devices", &model.clear_devices);
   options.Read("init_op", &init_op);
   options.Read("objects", &model.objects);
   options.Read("as_text", &model.as_text);
-  options.Read("synced", &synced);
+  options.Read("synced", &model.durability);
   WEIR_RETURN_IF_ERROR(options.Finish());
   if (!init_op.empty()) {
     WEIR_ASSIGN_OR_RETURN(model.init_op, OperationNamed(init_op, graph));
   }
-  model.durability = synced ? Durability::kSynced : Durability::kUnsynced;
   return model;
 }
 

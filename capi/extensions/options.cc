@@ -75,6 +75,12 @@ void OptionReader::Read(absl::string_view key, bool* value) {
   ReadChoice(key, {"false", "true"}, value);
 }
 
+void OptionReader::Read(absl::string_view key, Durability* value) {
+  bool synced = *value == Durability::kSynced;
+  Read(key, &synced);
+  *value = synced ? Durability::kSynced : Durability::kUnsynced;
+}
+
 void OptionReader::Read(absl::string_view key, int* value) {
   const std::string* text = Find(key);
   if (text != nullptr && !absl::SimpleAtoi(*text, value)) Fail(key, *text, "an integer");

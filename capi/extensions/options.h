@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weir/capi/objects.h"
+#include "weir/core/io/file.h"
 #include "weir/ops/lib/literal.h"
 
 // What the functions of weir/c_api.h share: options as text, and lists of strings in buffers.
@@ -36,6 +37,8 @@ class OptionReader {
   void Read(absl::string_view key, float* value);
   void Read(absl::string_view key, std::optional<int64_t>* value);
   void Read(absl::string_view key, std::optional<double>* value);
+  // Whether a writer waits for the disk, as a truth value.
+  void Read(absl::string_view key, Durability* value);
   // A list.
   void Read(absl::string_view key, std::vector<std::string>* value);
   // A number, or the name of a tensor of the graph.

@@ -13,13 +13,8 @@ namespace weir::capi {
 
 namespace {
 
-Durability DurabilityOf(bool synced) {
-  return synced ? Durability::kSynced : Durability::kUnsynced;
-}
-
 absl::StatusOr<SaverOptions> ParseSaverOptions(const char* text) {
   SaverOptions saver;
-  bool synced = true;
   OptionReader options(text);
   options.Read("max_to_keep", &saver.max_to_keep);
   options.Read("keep_checkpoint_every_n_hours", &saver.keep_checkpoint_every_n_hours);
@@ -30,14 +25,13 @@ absl::StatusOr<SaverOptions> ParseSaverOptions(const char* text) {
   options.Read("pad_step_number", &saver.pad_step_number);
   options.Read("save_relative_paths", &saver.save_relative_paths);
   options.Read("write_version", &saver.write_version);
-  options.Read("synced", &synced);
+  options.Read("synced", &saver.durability);
   options.Read("name", &saver.name);
   WEIR_RETURN_IF_ERROR(options.Finish());
   if (saver.max_to_keep < 0 || saver.keep_best < 0)
     return InvalidArgument("max_to_keep and keep_best are not negative");
   if (saver.write_version != 1 && saver.write_version != 2)
     return InvalidArgument("write_version is 1 or 2");
-  saver.durability = DurabilityOf(synced);
   return saver;
 }
 

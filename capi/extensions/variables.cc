@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weir/c_api.h"
+#include "weir/capi/attr_values.h"
 #include "weir/capi/extensions/initializer_text.h"
 #include "weir/capi/extensions/options.h"
 #include "weir/capi/extensions/variable_handles.h"
@@ -154,8 +155,7 @@ TF_Operation* weir_new_variable_from_tensor(TF_Graph* graph, const char* name,
   if (!HaveAll("weir_new_variable_from_tensor", {graph, name, initial_value}, status))
     return nullptr;
   return AddOperation(graph, status, [&](Graph& to) -> absl::StatusOr<TF_Operation*> {
-    WEIR_ASSIGN_OR_RETURN(const weir::Tensor shared, weir::capi::ValueOf(initial_value));
-    const weir::Tensor value = shared.DeepCopy();  // the caller may change its elements
+    WEIR_ASSIGN_OR_RETURN(const weir::Tensor value, weir::capi::CopyOf(initial_value));
     return weir::capi::Make(to, name, value.dtype(), std::nullopt, weir::Literal(value), options);
   });
 }
@@ -174,15 +174,12 @@ TF_Operation* weir_new_variable_from_output(TF_Graph* graph, const char* name,
 int weir_variables(TF_Graph* graph, const char* collection, TF_Operation** variables,
                    int max_variables, TF_Status* status) {
   if (!HaveAll("weir_variables", {graph, collection}, status)) return -1;
-  if (max_variables < 0 || (variables == nullptr && max_variables > 0)) {
-    SetStatus(status, weir::InvalidArgument("no array of ", max_variables, " variables"));
-    return -1;
-  }
+  const auto room = weir::capi::ArrayOf(variables, max_variables, "variables");
+  SetStatus(status, room.status());
+  if (!room.ok()) return -1;
   const weir::MutexLock lock(graph->mutex);
   const Variables found = VariablesIn(*graph->graph, collection);
-  for (size_t i = 0; i < std::min<size_t>(max_variables, found.size()); ++i)
-    variables[i] = HandleOf(found[i]);
-  SetStatus(status, absl::OkStatus());
+  for (size_t i = 0; i < std::min(room->size(), found.size()); ++i) (*room)[i] = HandleOf(found[i]);
   return static_cast<int>(found.size());
 }
 

@@ -215,12 +215,14 @@ std::pair<uint64_t, uint64_t> Fingerprint128(absl::string_view bytes) {
   return n < 128 ? HashShort128(s, n, seed) : HashLong128(s, n, seed);
 }
 
-uint64_t MurmurHash64(absl::string_view bytes) {
-  constexpr uint64_t kMul = 0xc6a4a7935bd1e995, kSeed = 0xDECAFCAFFE;
+uint64_t MurmurHash64(absl::string_view bytes) { return SeededMurmurHash64(bytes, kMurmurSeed); }
+
+uint64_t SeededMurmurHash64(absl::string_view bytes, uint64_t seed) {
+  constexpr uint64_t kMul = 0xc6a4a7935bd1e995;
   const auto mix = [](uint64_t v) { return v ^ (v >> 47); };
   const char* s = bytes.data();
   size_t n = bytes.size();
-  uint64_t h = kSeed ^ (n * kMul);
+  uint64_t h = seed ^ (n * kMul);
   for (; n >= 8; n -= 8, s += 8) h = (h ^ (mix(LoadFixed64(s) * kMul) * kMul)) * kMul;
   if (n > 0) h = (h ^ LoadTail(s, n)) * kMul;
   return mix(mix(h) * kMul);

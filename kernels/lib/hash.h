@@ -14,8 +14,10 @@ namespace weir {
 uint64_t Fingerprint64(absl::string_view bytes);
 // FarmHash's Fingerprint128: the low and the high word.
 std::pair<uint64_t, uint64_t> Fingerprint128(absl::string_view bytes);
-// MurmurHash64A, seeded as TensorFlow seeds it.
+// MurmurHash64A, seeded as TensorFlow seeds it, or otherwise.
+inline constexpr uint64_t kMurmurSeed = 0xDECAFCAFFE;
 uint64_t MurmurHash64(absl::string_view bytes);
+uint64_t SeededMurmurHash64(absl::string_view bytes, uint64_t seed);
 // SipHash-2-4 under a key of 128 bits.
 uint64_t SipHash(uint64_t key0, uint64_t key1, absl::string_view bytes);
 
