@@ -2191,6 +2191,7 @@ weir_library(weir_capi_tensorflow
     capi/attr_values.cc
     capi/buffer.cc
     capi/checkpoint_reader.cc
+    capi/compatibility.cc
     capi/deprecated_session.cc
     capi/description.cc
     capi/devices.cc
@@ -2221,7 +2222,6 @@ weir_library(weir_capi_tensorflow
     capi/kernel_list.cc
     capi/kernel_step.cc
     capi/library.cc
-    capi/no_effect.cc
     capi/op_definition.cc
     capi/operation.cc
     capi/partial_run.cc

@@ -2,7 +2,8 @@
 #include "weir/capi/objects.h"
 #include "weir/proto/config.pb.h"
 
-// Functions that only TensorFlow needs, or that are others under a second name.
+// What clients call and Weir does not need: second names of functions, functions that have no
+// effect here, and those that are UNIMPLEMENTED.
 
 using weir::capi::HaveAll;
 using weir::capi::SetStatus;
